@@ -1,0 +1,1 @@
+//! The vhost-user device process around the gen9 model.

@@ -1,0 +1,1 @@
+//! Delay profiles: TOML in, seeded samples out.

@@ -1,0 +1,1 @@
+//! An i915-shaped execlists driver, generic over kernel and bus.

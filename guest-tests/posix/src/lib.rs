@@ -1,0 +1,1 @@
+//! The driver's kernel trait on POSIX threads with SCHED_FIFO.

@@ -1,0 +1,1 @@
+//! Guest kernels and initramfs images.

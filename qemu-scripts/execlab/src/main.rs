@@ -1,0 +1,3 @@
+//! The execlab command: set up, run, compare, report.
+
+fn main() {}

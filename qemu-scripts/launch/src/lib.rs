@@ -1,0 +1,1 @@
+//! Host set-up, QEMU and device process launching.
