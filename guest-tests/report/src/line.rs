@@ -126,10 +126,8 @@ impl Line {
 /// # Errors
 /// [`LineError`] with the beginning of the text when it is no [`Line`].
 pub fn read_line(text: &str) -> Result<Line, LineError> {
-    serde_json::from_str(text.trim()).map_err(|source| LineError {
-        start: text.chars().take(80).collect(),
-        source,
-    })
+    serde_json::from_str(text.trim())
+        .map_err(|source| LineError { start: text.chars().take(80).collect(), source })
 }
 
 #[cfg(test)]

@@ -26,10 +26,7 @@ impl<'de> Deserialize<'de> for Samples {
                 bytes.len()
             )));
         }
-        let samples = bytes
-            .chunks_exact(4)
-            .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))
-            .collect();
+        let samples = bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();
         Ok(Self(samples))
     }
 }
