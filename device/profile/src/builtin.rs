@@ -1,9 +1,19 @@
 //! The profiles that ship with the device.
 
+use std::io::Read as _;
+
 use crate::{Profile, ProfileError};
 
+/// The longest file that is taken for a profile, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
 /// Name and text of every shipped profile.
-const BUILTIN: &[(&str, &str)] = &[("instant", include_str!("../profiles/instant.toml"))];
+const BUILTIN: &[(&str, &str)] = &[
+    ("instant", include_str!("../profiles/instant.toml")),
+    ("kbl-2018", include_str!("../profiles/kbl-2018.toml")),
+    ("bdw-2016", include_str!("../profiles/bdw-2016.toml")),
+    ("tgl-late-csb", include_str!("../profiles/tgl-late-csb.toml")),
+];
 
 impl Profile {
     /// The text of the shipped profile of that name.
@@ -39,12 +49,25 @@ impl Profile {
                 return Err(ProfileError::Unknown {
                     name: path_or_name.to_owned(),
                     known: Self::builtin_names().collect::<Vec<_>>().join(", "),
-                    near: None,
+                    near: crate::nearest(path_or_name, &Self::builtin_names().collect::<Vec<_>>()),
                 });
             }
         }
-        let text = std::fs::read_to_string(path_or_name)
-            .map_err(|e| ProfileError::Unreadable { file: path_or_name.to_owned(), reason: e.to_string() })?;
-        Self::parse(&text, path_or_name)
+        Self::parse(&read(path_or_name)?, path_or_name)
     }
+}
+
+/// The text of a file, which must not be longer than [`MAX_FILE`]: the path may name a device or a disk image.
+fn read(path: &str) -> Result<String, ProfileError> {
+    let unreadable = |reason: String| ProfileError::Unreadable { file: path.to_owned(), reason };
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes))
+        .map_err(|e| unreadable(e.to_string()))?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(unreadable(format!("longer than {} KiB, so not a profile", MAX_FILE >> 10)));
+    }
+    String::from_utf8(bytes).map_err(|e| {
+        unreadable(format!("not UTF-8 at byte {}, so not a profile", e.utf8_error().valid_up_to()))
+    })
 }

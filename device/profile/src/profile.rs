@@ -18,7 +18,7 @@ pub struct Bus {
 }
 
 /// The delays of one part in one year. Made by [`Profile::parse`], [`Profile::load`] or [`Profile::builtin`].
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Profile {
     /// Short name, such as `kbl-2018`.
     pub name: String,
