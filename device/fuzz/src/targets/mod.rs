@@ -1,0 +1,3 @@
+//! The ways into the device.
+
+pub mod profile;

@@ -1,0 +1,29 @@
+//! A few seconds of every target. `cargo run --profile fuzz -p execlab-fuzz` runs more.
+#![allow(clippy::unwrap_used, reason = "a helper of tests, which the lint does not see as a test")]
+
+use std::time::Duration;
+
+use execlab_fuzz::Target;
+use execlab_fuzz::campaign::{self, Config};
+
+/// Fails if five seconds on `name` find something, or fail to reach nine in ten of its named outcomes.
+fn brief(name: &str) {
+    let target = Target::named(name).unwrap();
+    let config = Config {
+        seed: 20_180_628,
+        cases: u64::MAX,
+        time: Some(Duration::from_secs(5)),
+        jobs: 1,
+        case_limit: Duration::from_secs(10),
+    };
+    let summary = campaign::run(target, &config, |_| ());
+    println!("{name}: {} cases", summary.cases);
+    assert_eq!(summary.finding, None, "again: --target {name} --replay {}:CASE", config.seed);
+    let missing: Vec<_> = (0..target.labels.len()).filter(|at| !summary.reached.has(*at)).collect();
+    assert!(missing.len() * 10 <= target.labels.len(), "not reached: {missing:?}");
+}
+
+#[test]
+fn the_profile_reader_survives_five_seconds() {
+    brief("profile");
+}
