@@ -6,6 +6,7 @@
 
 pub mod campaign;
 mod catch;
+pub mod hostile;
 pub mod mutate;
 pub mod reached;
 pub mod targets;

@@ -1,0 +1,7 @@
+//! Making hostile things out of bytes: registers, addresses, values, command programs.
+//!
+//! Most of what comes out is close to right. Pure noise is refused at the first check and tests nothing behind it.
+
+pub mod layout;
+pub mod pick;
+pub mod program;
