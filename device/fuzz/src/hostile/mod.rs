@@ -3,5 +3,6 @@
 //! Most of what comes out is close to right. Pure noise is refused at the first check and tests nothing behind it.
 
 pub mod layout;
+pub mod memory;
 pub mod pick;
 pub mod program;
