@@ -2,7 +2,7 @@
 //!
 //! The quantile *q* of *n* sorted values x₁ ≤ … ≤ xₙ is the smallest value that has at least a share *q* of all values
 //! at or below it: x at rank ⌈n·q⌉. Where n·q is a whole number j, it is the mean of xⱼ and xⱼ₊₁ (definition 2 of Hyndman and Fan,
-//! *Sample Quantiles in Statistical Packages*, 1996). So the median is what `ministat` prints, and outside such ties
+//! *Sample Quantiles in Statistical Packages*, 1996). So the median of an even number is the mean of the middle two, and outside such ties
 //! a quantile is always a value that was really measured: a tail is not interpolated into a gap.
 
 use crate::{StatsError, error::finite};
@@ -47,7 +47,7 @@ pub(crate) fn rank(n: usize, q: f64) -> (usize, bool) {
     }
 }
 
-/// Mean of two ranks; written as `ministat` does, so that medians agree in the last digit.
+/// Mean of two ranks.
 pub(crate) fn midpoint(low: f64, high: f64) -> f64 {
     (high + low) / 2.0
 }

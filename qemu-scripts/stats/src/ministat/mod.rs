@@ -1,10 +1,11 @@
 //! The table that `ministat` prints, digit for digit, and its plot.
 //!
 //! `ministat` (Poul-Henning Kamp, FreeBSD 5.2; Debian package `ministat`) is what kernel developers paste into commit messages, so
-//! its table is kept exactly: sums in the order of the file, the median of an even number as mean of the middle two, variance from the sum of squares,
+//! its table is kept exactly: sums in the order of the file, the median of an even number as the upper of the middle two (unlike
+//! [`Summary`](crate::summary::Summary)), variance from the sum of squares,
 //! Student's t with pooled deviation, the percentage relative to the first set's mean without regard to that mean's own error.
 //!
-//! Two deliberate differences: a variance that rounding makes negative (equal values) counts as 0, as in FreeBSD since 2018, where Debian's
+//! Two deliberate differences: a variance that rounding makes negative (equal values) counts as 0, as in newer versions of FreeBSD, where Debian's
 //! version prints `-nan`; and values that are not finite are refused, with which Debian's version crashes.
 
 mod plot;
@@ -14,7 +15,7 @@ mod student;
 
 use serde::Serialize;
 
-use crate::{StatsError, error::finite, quantile};
+use crate::{StatsError, error::finite};
 
 pub use plot::Plot;
 pub use relative::Relative;
@@ -117,7 +118,8 @@ impl DataSet {
         self.sorted.last().copied().unwrap_or(f64::NAN)
     }
 
+    /// The upper of the middle two where the number is even, as in Debian's version; newer versions of FreeBSD take their mean.
     fn median(&self) -> f64 {
-        quantile::median(&self.sorted).unwrap_or(f64::NAN)
+        self.sorted.get(self.sorted.len() / 2).copied().unwrap_or(f64::NAN)
     }
 }

@@ -23,6 +23,11 @@ pub enum Confidence {
     P995,
 }
 
+/// Entries of `ministat`'s table, by degrees of freedom, that are not the rounded quantile: seven of the 99.5 % column, which
+/// follow an old printed table (NIST/SEMATECH e-Handbook §1.3.6.7.2 has the first one too). All others are computed.
+const PRINTED_OTHERWISE: [(usize, f64); 7] =
+    [(1, 318.313), (7, 4.782), (8, 4.499), (9, 4.296), (10, 4.143), (11, 4.024), (12, 3.929)];
+
 /// A text that names no confidence level.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no support for confidence level {0:?}: it is one of 80, 90, 95, 98, 99 and 99.5")]
@@ -59,9 +64,10 @@ impl Confidence {
 
     /// Student's t with the given degrees of freedom as in `ministat`'s table: three decimals, and the normal quantile above 100 degrees.
     pub(super) fn t(self, degrees: usize) -> f64 {
-        // The one entry of the table (NIST/SEMATECH e-Handbook §1.3.6.7.2) that is not the rounded quantile, 318.309.
-        if (self, degrees) == (Self::P995, 1) {
-            return 318.313;
+        if let Some(&(_, t)) =
+            PRINTED_OTHERWISE.iter().find(|&&(row, _)| self == Self::P995 && row == degrees)
+        {
+            return t;
         }
         let exact = match degrees {
             1..=100 => StudentsT::new(0.0, 1.0, degrees as f64).map(|t| t.inverse_cdf(self.one_sided())).ok(),
