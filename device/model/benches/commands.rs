@@ -1,0 +1,2 @@
+//! Commands per second of the model alone.
+fn main() {}
