@@ -12,6 +12,7 @@ use crate::env::Env;
 use crate::error::Report;
 use crate::fetch::translate;
 use crate::gpu::Gpu;
+use crate::trace::{TraceEvent, TraceKind};
 use crate::translate::{Address, Fault};
 
 /// How a command ended.
@@ -63,7 +64,7 @@ impl Gpu {
             mi::OP_ARB_ON_OFF => self.engines[engine.index()].arbitration = header & 1 != 0,
             mi::OP_BATCH_BUFFER_END => self.batch_end(engine),
             mi::OP_BATCH_BUFFER_START if length == 3 => {
-                self.batch_start(engine, header, env)?;
+                self.batch_start(engine, header, now, env)?;
                 return Ok(Outcome::Took(self.sampler.draw(Point::BatchExecute, engine)));
             }
             mi::OP_STORE_DATA_IMM if matches!(length, 4 | 5) => {
@@ -94,7 +95,10 @@ impl Gpu {
                 if !compare.holds(memory, data) {
                     return Ok(Outcome::Blocked(length));
                 }
-                self.engines[engine.index()].wait_reported = false;
+                if std::mem::take(&mut self.engines[engine.index()].wait_reported) {
+                    let kind = TraceKind::SemaphorePassed;
+                    env.trace(TraceEvent { time: now, engine: Some(engine), kind });
+                }
             }
             mi::OP_FLUSH_DW if length >= 3 => self.flush_dw(engine, header, length, now, env)?,
             // Commands that change nothing a driver of the lab could see.
@@ -103,7 +107,13 @@ impl Gpu {
         Ok(Outcome::Took(cost))
     }
 
-    fn batch_start<E: Env>(&mut self, engine: Engine, header: u32, env: &mut E) -> Result<(), Report> {
+    fn batch_start<E: Env>(
+        &mut self,
+        engine: Engine,
+        header: u32,
+        now: u64,
+        env: &mut E,
+    ) -> Result<(), Report> {
         let low = self.dword(engine, env)? & !3;
         let high = self.dword(engine, env)? & 0xffff;
         let address = u64::from(low) | (u64::from(high) << 32);
@@ -119,6 +129,9 @@ impl Gpu {
             (Some(_) | None, None, _) | (None, Some(_), _) => running.batch = Some(target),
         }
         state.fetch.invalidate();
+        self.stats.batches += 1;
+        let kind = TraceKind::BatchStart { address };
+        env.trace(TraceEvent { time: now, engine: Some(engine), kind });
         Ok(())
     }
 
@@ -271,7 +284,7 @@ impl Gpu {
 
     fn load<E: Env>(&self, engine: Engine, address: Address, env: &mut E) -> Result<u32, Report> {
         let gpa = self.resolve(engine, address, env)?;
-        env.load32_acquire(gpa).map_err(|bad| Fault::Memory { address: gpa, gpa: bad.gpa }.into())
+        env.load32_acquire(gpa).map_err(|_| Fault::Memory { address: gpa, gpa }.into())
     }
 
     #[inline]

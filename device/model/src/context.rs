@@ -58,12 +58,12 @@ fn slot_gpa(ggtt: &Ggtt, lrca: u32, slot: usize) -> Result<u64, Fault> {
 
 fn load<E: Env>(env: &mut E, ggtt: &Ggtt, lrca: u32, slot: usize) -> Result<u32, Fault> {
     let gpa = slot_gpa(ggtt, lrca, slot)?;
-    env.load32_acquire(gpa).map_err(|bad| Fault::Memory { address: u64::from(lrca), gpa: bad.gpa })
+    env.load32_acquire(gpa).map_err(|_| Fault::Memory { address: u64::from(lrca), gpa })
 }
 
 fn store<E: Env>(env: &mut E, ggtt: &Ggtt, lrca: u32, slot: usize, value: u32) -> Result<(), Fault> {
     let gpa = slot_gpa(ggtt, lrca, slot)?;
-    env.store32_release(gpa, value).map_err(|bad| Fault::Memory { address: u64::from(lrca), gpa: bad.gpa })
+    env.store32_release(gpa, value).map_err(|_| Fault::Memory { address: u64::from(lrca), gpa })
 }
 
 /// Reads the image of `descriptor`.

@@ -7,9 +7,10 @@ use execlab_abi::ring;
 use execlab_profile::Point;
 
 use crate::effects::Effect;
-use crate::env::{Env, TraceEvent, TraceKind};
+use crate::env::Env;
 use crate::error::Report;
 use crate::gpu::Gpu;
+use crate::trace::{TraceEvent, TraceKind};
 
 impl Gpu {
     /// Publishes one entry. The interrupt is the caller's, so that two entries may share one.
@@ -17,8 +18,12 @@ impl Gpu {
         let pointer = engine.reg(ring::CONTEXT_STATUS_PTR);
         let pointers = self.regs.get(pointer);
         let index = csb::next_index(pointers & 7);
-        self.stats.csb_events += 1;
-        env.trace(TraceEvent { time_ns: now, engine: Some(engine), kind: TraceKind::Csb(entry) });
+        self.count_event(entry.status);
+        env.trace(TraceEvent {
+            time: now,
+            engine: Some(engine),
+            kind: TraceKind::Csb { index, status: entry.status, id: entry.context_id },
+        });
 
         let qword = entry.to_qword();
         let copy = engine.reg(ring::CONTEXT_STATUS_BUF) + csb::ENTRY_SIZE * index;
@@ -31,11 +36,12 @@ impl Gpu {
                 if delay == 0 || !self.engines[engine.index()].effects.has_room(1) {
                     self.apply(engine, late, now, env);
                 } else {
+                    self.stats.csb_late += 1;
                     self.engines[engine.index()].effects.push(now.saturating_add(delay), late);
                 }
                 let index_gpa = page + u64::from(csb::HWSP_WRITE_INDEX);
-                if let Err(bad) = env.store32_release(index_gpa, index) {
-                    self.report_bad_hwsp(engine, hwsp, bad.gpa, now, env);
+                if env.store32_release(index_gpa, index).is_err() {
+                    self.report_bad_hwsp(engine, hwsp, index_gpa, now, env);
                 }
             }
             Err(fault) => {
@@ -61,10 +67,22 @@ impl Gpu {
         let entry = Entry::from_qword(qword);
         self.regs.set(copy, entry.status, env);
         self.regs.set(copy + 4, entry.context_id, env);
-        if let Err(bad) = env.store64_release(gpa, qword) {
+        if env.store64_release(gpa, qword).is_err() {
             let hwsp = self.regs.get(engine.reg(ring::HWS_PGA));
-            self.report_bad_hwsp(engine, hwsp, bad.gpa, now, env);
+            self.report_bad_hwsp(engine, hwsp, gpa, now, env);
         }
+    }
+
+    fn count_event(&mut self, status: u32) {
+        self.stats.csb_events += 1;
+        let counter = match status {
+            csb::IDLE_ACTIVE => &mut self.stats.csb_idle_active,
+            s if s & csb::LITE_RESTORE != 0 => &mut self.stats.csb_lite_restore,
+            s if s & csb::PREEMPTED != 0 => &mut self.stats.csb_preempted,
+            s if s & csb::ELEMENT_SWITCH != 0 => &mut self.stats.csb_element_switch,
+            _ => &mut self.stats.csb_active_idle,
+        };
+        *counter += 1;
     }
 
     fn report_bad_hwsp<E: Env>(&mut self, engine: Engine, hwsp: u32, gpa: u64, now: u64, env: &mut E) {

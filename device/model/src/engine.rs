@@ -8,11 +8,12 @@ use execlab_profile::Point;
 
 use crate::context::{self, Running};
 use crate::effects::{Effect, Effects};
-use crate::env::{Env, TraceEvent, TraceKind};
+use crate::env::Env;
 use crate::error::Report;
 use crate::fetch::Fetch;
 use crate::gpu::Gpu;
 use crate::port::Port;
+use crate::trace::{TraceEvent, TraceKind};
 
 /// A pair of elements, as submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,8 +118,7 @@ impl Gpu {
     pub(crate) fn accept<E: Env>(&mut self, engine: Engine, now: u64, env: &mut E) {
         let state = &mut self.engines[engine.index()];
         let Some((_, list)) = state.accept.take() else { return };
-        self.stats.accepted += 1;
-        env.trace(TraceEvent { time_ns: now, engine: Some(engine), kind: TraceKind::Accept });
+        env.trace(TraceEvent { time: now, engine: Some(engine), kind: TraceKind::Accept });
         match state.phase {
             Phase::Idle => self.start(engine, list, now, env),
             Phase::Restoring | Phase::Running | Phase::Waiting | Phase::Stopped
@@ -154,7 +154,6 @@ impl Gpu {
     }
 
     fn lite_restore<E: Env>(&mut self, engine: Engine, list: List, now: u64, env: &mut E) {
-        self.stats.lite_restores += 1;
         let context_id = list.current().context_id();
         let state = &mut self.engines[engine.index()];
         state.list = Some(list);
@@ -183,8 +182,13 @@ impl Gpu {
                 state.arbitration = true;
                 state.phase = Phase::Running;
                 state.due = Some(now);
-                let kind = TraceKind::Run(list.current().context_id());
-                env.trace(TraceEvent { time_ns: now, engine: Some(engine), kind });
+                self.stats.context_restores += 1;
+                let kind = TraceKind::ContextStart {
+                    id: list.current().context_id(),
+                    head: running.head,
+                    tail: running.tail,
+                };
+                env.trace(TraceEvent { time: now, engine: Some(engine), kind });
                 if self.engines[engine.index()].queued.is_some() {
                     self.preempt(engine, now);
                 }
@@ -225,23 +229,23 @@ impl Gpu {
             return;
         }
         let context_id = list.current().context_id();
+        self.stats.context_saves += 1;
+        let kind = TraceKind::ContextStop { id: context_id, head: state.running.head };
+        env.trace(TraceEvent { time: now, engine: Some(engine), kind });
         match (why, state.queued.take()) {
             (Leave::Preempt, Some(next)) => {
-                self.stats.preemptions += 1;
                 self.publish(engine, Entry { status: csb::PREEMPTED, context_id }, now, env);
                 self.engines[engine.index()].ack_due = false;
                 self.enter(engine, next, now);
             }
             (_, queued) if list.has_next() => {
                 state.queued = queued;
-                self.stats.completions += 1;
                 let status = csb::COMPLETE | csb::ELEMENT_SWITCH;
                 self.publish(engine, Entry { status, context_id }, now, env);
                 list.active = 1;
                 self.enter(engine, list, now);
             }
             (_, queued) => {
-                self.stats.completions += 1;
                 let status = csb::COMPLETE | csb::ACTIVE_IDLE;
                 self.publish(engine, Entry { status, context_id }, now, env);
                 let state = &mut self.engines[engine.index()];
@@ -262,6 +266,7 @@ impl Gpu {
     /// The engine met an error that it cannot go on from.
     pub(crate) fn hang<E: Env>(&mut self, engine: Engine, report: Report, now: u64, env: &mut E) {
         self.report(Some(engine), report, now, env);
+        self.stats.hangs += 1;
         let state = &mut self.engines[engine.index()];
         state.phase = Phase::Hung;
         state.due = None;

@@ -3,8 +3,9 @@
 use execlab_abi::engine::Engine;
 use execlab_abi::lab::{self, Violation};
 
-use crate::env::{Env, TraceEvent, TraceKind};
+use crate::env::Env;
 use crate::gpu::Gpu;
+use crate::trace::{TraceEvent, TraceKind};
 use crate::translate::Fault;
 
 /// A broken rule, with what identifies it.
@@ -53,7 +54,7 @@ impl Gpu {
         self.regs.set(lab::ERROR_TIME_LO, now as u32, env);
         self.regs.set(lab::ERROR_TIME_HI, (now >> 32) as u32, env);
         self.regs.set(lab::ERROR_COUNT, count, env);
-        env.trace(TraceEvent { time_ns: now, engine, kind: TraceKind::Violation(report.violation) });
+        env.trace(TraceEvent { time: now, engine, kind: TraceKind::Violation(report.violation) });
     }
 
     /// Forgets the error state.

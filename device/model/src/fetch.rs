@@ -77,7 +77,7 @@ impl Fetch {
         let len = CHUNK.min(available).min(to_page_end) & !3;
         let gpa = translate(address, running.pml4, ggtt, env)?;
         env.read(gpa, &mut self.bytes[..len])
-            .map_err(|bad| Report::from(Fault::Memory { address: gpa, gpa: bad.gpa }))?;
+            .map_err(|_| Report::from(Fault::Memory { address: gpa, gpa }))?;
         self.len = len;
         Ok(())
     }

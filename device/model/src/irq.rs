@@ -4,8 +4,9 @@ use execlab_abi::engine::Engine;
 use execlab_abi::{irq, ring};
 use execlab_profile::Point;
 
-use crate::env::{Env, TraceEvent, TraceKind};
+use crate::env::Env;
 use crate::gpu::Gpu;
+use crate::trace::{TraceEvent, TraceKind};
 
 /// State that is not a register.
 #[derive(Debug, Default)]
@@ -23,10 +24,12 @@ impl Gpu {
         if new == 0 {
             return;
         }
+        let was_pending = self.pending();
         let iir = self.regs.get(irq::iir(bank));
         self.regs.set(irq::iir(bank), iir | new, env);
-        env.trace(TraceEvent { time_ns: now, engine: Some(engine), kind: TraceKind::Raise(bits) });
-        if self.pending() {
+        env.trace(TraceEvent { time: now, engine: Some(engine), kind: TraceKind::EngineInterrupt { bits } });
+        self.stats.engine_interrupts += 1;
+        if !was_pending && self.pending() {
             let delay = self.sampler.draw(Point::IrqDeliver, engine);
             self.send_message(now.saturating_add(delay), now, env);
         }
@@ -55,7 +58,7 @@ impl Gpu {
             return;
         }
         self.stats.interrupts += 1;
-        env.trace(TraceEvent { time_ns: now, engine: None, kind: TraceKind::Interrupt });
+        env.trace(TraceEvent { time: now, engine: None, kind: TraceKind::Msi });
         env.interrupt();
     }
 

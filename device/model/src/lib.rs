@@ -28,10 +28,23 @@
 //! assert_eq!(gpu.next_deadline(), None);
 //! ```
 
+mod command;
+mod context;
+mod csb;
+mod effects;
+mod engine;
 mod env;
+mod error;
+mod fetch;
 mod gpu;
+mod irq;
+mod port;
+mod regs;
+mod reset;
 mod stats;
+mod streamer;
 mod trace;
+mod translate;
 
 pub use env::{BadAddress, Env};
 pub use gpu::{Config, Gpu};

@@ -7,9 +7,10 @@ use execlab_abi::ring;
 use execlab_profile::Point;
 
 use crate::engine::{List, Phase};
-use crate::env::{Env, TraceEvent, TraceKind};
+use crate::env::Env;
 use crate::error::Report;
 use crate::gpu::Gpu;
+use crate::trace::{TraceEvent, TraceKind};
 
 /// Writes of the submission that is being written.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,17 +32,17 @@ impl Gpu {
     /// A write to ELSP.
     pub(crate) fn write_elsp<E: Env>(&mut self, engine: Engine, value: u32, now: u64, env: &mut E) {
         let Some(words) = self.engines[engine.index()].port.take(value) else { return };
-        self.stats.submissions += 1;
         let [hi1, lo1, hi0, lo0] = words;
         let elements = [Descriptor { lo: lo0, hi: hi0 }, Descriptor { lo: lo1, hi: hi1 }];
-        let id = |d: Descriptor| d.is_valid().then_some(d.context_id());
-        let kind = TraceKind::Submit(id(elements[0]), id(elements[1]));
-        env.trace(TraceEvent { time_ns: now, engine: Some(engine), kind });
         if let Err(violation) = self.check(engine, elements) {
             let addr = engine.reg(ring::ELSP);
             self.report(Some(engine), Report::new(violation, addr, words), now, env);
             return;
         }
+        self.stats.submissions += 1;
+        let second = elements[1].is_valid().then_some(elements[1].context_id());
+        let kind = TraceKind::Submit { first: elements[0].context_id(), second };
+        env.trace(TraceEvent { time: now, engine: Some(engine), kind });
         let delay = self.sampler.draw(Point::ElspAccept, engine);
         let state = &mut self.engines[engine.index()];
         state.ack_due = true;

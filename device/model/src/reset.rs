@@ -6,8 +6,9 @@ use execlab_abi::{gt, irq, ring};
 use execlab_profile::Point;
 
 use crate::engine::{EngineState, Phase};
-use crate::env::{Env, TraceEvent, TraceKind};
+use crate::env::Env;
 use crate::gpu::Gpu;
+use crate::trace::{TraceEvent, TraceKind};
 
 /// Value of CONTEXT_STATUS_PTR after reset: both pointers past the last entry.
 const POINTERS: u32 = csb::RESET_WRITE_INDEX | (csb::RESET_WRITE_INDEX << 8);
@@ -26,6 +27,7 @@ impl Gpu {
             if engine != Engine::Rcs0 {
                 due = due.max(now.saturating_add(self.sampler.draw(Point::ResetReady, engine)));
             }
+            env.trace(TraceEvent { time: now, engine: Some(engine), kind: TraceKind::Reset });
             let state = &mut self.engines[engine.index()];
             *state = EngineState::new();
             state.phase = Phase::Resetting;
@@ -59,7 +61,7 @@ impl Gpu {
         self.regs.store(engine.reg(ring::IMR), u32::MAX);
         self.regs.set(engine.reg(ring::CONTEXT_STATUS_PTR), POINTERS, env);
         self.show_status(engine, env);
-        env.trace(TraceEvent { time_ns: now, engine: Some(engine), kind: TraceKind::Reset });
+        env.trace(TraceEvent { time: now, engine: Some(engine), kind: TraceKind::ResetReady });
     }
 
     /// A masked write to RESET_CTL.

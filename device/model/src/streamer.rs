@@ -2,14 +2,16 @@
 
 use execlab_abi::engine::Engine;
 use execlab_abi::{irq, ring};
+use execlab_profile::Point;
 
 use crate::command::Outcome;
 use crate::effects::Effect;
 use crate::engine::Phase;
-use crate::env::{Env, TraceEvent, TraceKind};
+use crate::env::Env;
 use crate::error::Report;
 use crate::fetch;
 use crate::gpu::Gpu;
+use crate::trace::{TraceEvent, TraceKind};
 use crate::translate::Fault;
 
 /// Commands that take no time are executed at most this many at one instant …
@@ -17,9 +19,6 @@ const COMMANDS_PER_INSTANT: u32 = 4096;
 /// … then the streamer rests for this long, so that a batch that jumps to itself leaves room for its end. A model
 /// choice; real streamers take time for each command.
 const REST_NS: u64 = 1000;
-/// How often a blocked semaphore compares memory again, besides at each register write. A model choice: silicon
-/// polls far more often, which no host could follow.
-const SEMAPHORE_POLL_NS: u64 = 50_000;
 /// Effects that one command may add at most.
 const EFFECTS_PER_COMMAND: usize = 2;
 
@@ -89,7 +88,7 @@ impl Gpu {
 
     /// The semaphore just met does not hold: wait in front of it.
     fn block<E: Env>(&mut self, engine: Engine, dwords: u32, now: u64, env: &mut E) {
-        let poll = self.sampler.scale(SEMAPHORE_POLL_NS).max(1);
+        let poll = self.sampler.scale(self.semaphore_poll_ns).max(1);
         let state = &mut self.engines[engine.index()];
         fetch::rewind(&mut state.running, dwords);
         state.phase = Phase::Waiting;
@@ -97,7 +96,8 @@ impl Gpu {
         let first = !std::mem::replace(&mut state.wait_reported, true);
         let (queued, arbitration) = (state.queued.is_some(), state.arbitration);
         if first {
-            self.stats.semaphore_blocks += 1;
+            self.stats.semaphore_waits += 1;
+            env.trace(TraceEvent { time: now, engine: Some(engine), kind: TraceKind::SemaphoreBlocked });
             self.raise(engine, irq::WAIT_SEMAPHORE, now, env);
         }
         if queued && arbitration {
@@ -115,7 +115,8 @@ impl Gpu {
         now: u64,
         env: &mut E,
     ) {
-        let delay = self.sampler.draw(execlab_profile::Point::SeqnoVisible, engine);
+        self.stats.stores += 1;
+        let delay = self.sampler.draw(Point::SeqnoVisible, engine);
         let state = &mut self.engines[engine.index()];
         let due = now.saturating_add(delay).max(state.store_due);
         state.store_due = due;
@@ -146,11 +147,11 @@ impl Gpu {
         };
         match stored {
             Ok(()) => {
-                let kind = TraceKind::Store(gpa, value);
-                env.trace(TraceEvent { time_ns: now, engine: Some(engine), kind });
+                let kind = TraceKind::Store { gpa, value };
+                env.trace(TraceEvent { time: now, engine: Some(engine), kind });
             }
-            Err(bad) => {
-                let fault = Fault::Memory { address: gpa, gpa: bad.gpa };
+            Err(_) => {
+                let fault = Fault::Memory { address: gpa, gpa };
                 self.report(Some(engine), Report::from(fault), now, env);
             }
         }

@@ -11,7 +11,7 @@ pub(crate) enum Fault {
     Ggtt { address: u32, entry: u64 },
     /// PPGTT: address, level (3 = PML4 … 0) and entry.
     Ppgtt { address: u64, level: u32, entry: u64 },
-    /// A page or a table lies outside guest memory.
+    /// A page or a table lies outside guest memory: streamer address and guest-physical address.
     Memory { address: u64, gpa: u64 },
 }
 
@@ -69,7 +69,8 @@ pub(crate) fn translate_ppgtt<E: Env>(env: &mut E, pml4: u64, address: u64) -> R
     for level in (0..4_u32).rev() {
         let shift = 12 + 9 * level;
         let index = (address >> shift) & 0x1ff;
-        let entry = env.read_u64(table + 8 * index).map_err(|bad| Fault::Memory { address, gpa: bad.gpa })?;
+        let gpa = table + 8 * index;
+        let entry = env.read_u64(gpa).map_err(|_| Fault::Memory { address, gpa })?;
         if entry & ggtt::PTE_PRESENT == 0 {
             return Err(Fault::Ppgtt { address, level, entry });
         }
