@@ -1,0 +1,249 @@
+//! The command line of `execlab`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A laboratory for GPU submission latency that needs no GPU.
+#[derive(Debug, Parser)]
+#[command(name = "execlab", version, max_term_width = 110, propagate_version = true)]
+#[command(
+    after_help = "Start with:  cargo lab demo      (a VM boots, two drivers are compared, a verdict is printed)\n             \
+                        cargo lab doctor    (what this machine can do, and what it lacks)"
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Set everything up, compare tasklet with direct-2018 in a VM, print the verdict.
+    Demo(DemoArgs),
+    /// Set everything up and pass the tests: style, unit, fuzz, native and VM.
+    Test(TestArgs),
+    /// Run an experiment.
+    #[command(subcommand)]
+    Run(Experiment),
+    /// Compare two run folders, or two files with one number per line.
+    Compare(CompareArgs),
+    /// Print and run the bare QEMU line, with the device beside it.
+    Vm(VmArgs),
+    /// Measure the path from doorbell to CSB beside floors of the same run.
+    Bench(BenchArgs),
+    /// Say what is here, what is missing, and what to do.
+    Doctor(DoctorArgs),
+    /// Only set up: static target, QEMU, guest kernel, binaries.
+    Setup(SetupArgs),
+}
+
+/// The experiments.
+#[derive(Debug, Subcommand)]
+pub enum Experiment {
+    /// What does GPU submission do to an RT thread on the same CPU?
+    SubmitLatency(RunArgs),
+}
+
+/// Where an experiment runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Place {
+    /// In a process on this machine that speaks vhost-user to the device itself.
+    Native,
+    /// In a QEMU VM.
+    Vm,
+}
+
+impl Place {
+    /// The word of the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Vm => "vm",
+        }
+    }
+}
+
+/// Everything about the VM that a person may choose.
+#[derive(Debug, Clone, Args)]
+pub struct GuestArgs {
+    /// Guest kernel: `cloud` or `rt` (Debian's flavours of this machine's own suite), or a bzImage.
+    #[arg(long, default_value = "cloud", value_name = "cloud|rt|FILE")]
+    pub kernel: String,
+    /// Folder with the modules of a kernel given as FILE (the one that holds modules.dep).
+    #[arg(long, value_name = "DIR")]
+    pub modules: Option<PathBuf>,
+    /// QEMU to use.
+    #[arg(long, value_name = "PATH")]
+    pub qemu: Option<PathBuf>,
+    /// Accelerator; auto takes KVM only after a small guest has booted under it.
+    #[arg(long, default_value = "auto", value_parser = ["auto", "kvm", "tcg"])]
+    pub accel: String,
+    /// How the guest reaches the device; auto tries vfio-pci first.
+    #[arg(long, default_value = "auto", value_parser = ["auto", "vfio-pci", "uio_pci_generic"])]
+    pub guest_driver: String,
+    /// Virtual CPUs of the guest.
+    #[arg(long, default_value_t = 1)]
+    pub smp: u32,
+    /// Further QEMU argument, may be repeated: --qemu-arg=-device --qemu-arg=…
+    #[arg(long = "qemu-arg", value_name = "ARG", allow_hyphen_values = true)]
+    pub qemu_args: Vec<String>,
+    /// Further kernel command line, for example `preempt=full`.
+    #[arg(long, value_name = "WORDS", default_value = "", allow_hyphen_values = true)]
+    pub append: String,
+}
+
+/// Everything about the device process.
+#[derive(Debug, Clone, Args)]
+pub struct DeviceArgs {
+    /// Delay profile: a shipped name or a TOML file (`execlab-device --list-profiles`).
+    #[arg(long, default_value = "kbl-2018", value_name = "NAME|FILE")]
+    pub profile: String,
+    /// How the device waits for its deadlines. Default: poll natively, hybrid beside a VM.
+    #[arg(long, value_parser = ["sleep", "hybrid", "poll"])]
+    pub wait: Option<String>,
+    /// Factor on every modelled duration; results are divided by it again. Default: 1 natively, 20 in a VM.
+    #[arg(long, value_name = "D")]
+    pub dilation: Option<f64>,
+    /// Seed of everything random.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// `run submit-latency`.
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    /// Where to run.
+    #[arg(long, value_enum, default_value = "vm")]
+    pub on: Place,
+    /// Driver variants to compare, in the order first, second, …
+    #[arg(long, value_delimiter = ',', default_value = "tasklet,direct-2018", value_name = "A,B")]
+    pub variants: Vec<String>,
+    /// Blocks per arm.
+    #[arg(long, default_value_t = 24)]
+    pub blocks: u32,
+    /// Length of a block in seconds.
+    #[arg(long, default_value_t = 1.0, value_name = "S")]
+    pub block_seconds: f64,
+    /// Write the result as JSON to FILE (`-` for standard output).
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Folder for the results. Default: runs/<time>-submit-latency-<place>.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Length of each batch in modelled nanoseconds; 0 is gem_syslatency's empty batch.
+    #[arg(long, default_value_t = 0, value_name = "NS")]
+    pub batch_ns: u32,
+    /// Shortest probe interval in microseconds.
+    #[arg(long, default_value_t = 100, value_name = "US")]
+    pub probe_min_us: u32,
+    /// Random addition to the probe interval in microseconds.
+    #[arg(long, default_value_t = 1000, value_name = "US")]
+    pub probe_random_us: u32,
+    /// The device.
+    #[command(flatten)]
+    pub device: DeviceArgs,
+    /// The guest.
+    #[command(flatten)]
+    pub guest: GuestArgs,
+}
+
+/// `demo`.
+#[derive(Debug, Clone, Args)]
+pub struct DemoArgs {
+    /// Guest kernel: `cloud` or `rt` (Debian's flavours of this machine's own suite), or a bzImage.
+    #[arg(long, default_value = "cloud", value_name = "cloud|rt|FILE")]
+    pub kernel: String,
+    /// Folder with the modules of a kernel given as FILE.
+    #[arg(long, value_name = "DIR")]
+    pub modules: Option<PathBuf>,
+    /// QEMU to use.
+    #[arg(long, value_name = "PATH")]
+    pub qemu: Option<PathBuf>,
+}
+
+/// `test`.
+#[derive(Debug, Clone, Args)]
+pub struct TestArgs {
+    /// Leave out what boots a VM.
+    #[arg(long)]
+    pub no_vm: bool,
+    /// Only these steps, by name; may be repeated. A wrong name prints the list.
+    #[arg(long = "only", value_name = "STEP")]
+    pub only: Vec<String>,
+    /// QEMU to use.
+    #[arg(long, value_name = "PATH")]
+    pub qemu: Option<PathBuf>,
+}
+
+/// `compare`.
+#[derive(Debug, Clone, Args)]
+pub struct CompareArgs {
+    /// First run folder or number file: the reference.
+    pub a: PathBuf,
+    /// Second one.
+    pub b: PathBuf,
+    /// Write the result as JSON to FILE (`-` for standard output).
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Number files: which column to read, from 1.
+    #[arg(short = 'C', long, default_value_t = 1)]
+    pub column: usize,
+    /// Rows of the table only: no plot and no test, as ministat's -n.
+    #[arg(short = 'n', long)]
+    pub rows_only: bool,
+    /// No plot, as ministat's -A.
+    #[arg(short = 'A', long)]
+    pub no_plot: bool,
+    /// Seed of permutations and bootstrap.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// `vm`.
+#[derive(Debug, Clone, Args)]
+pub struct VmArgs {
+    /// Print the lines only.
+    #[arg(long)]
+    pub print: bool,
+    /// The device.
+    #[command(flatten)]
+    pub device: DeviceArgs,
+    /// The guest.
+    #[command(flatten)]
+    pub guest: GuestArgs,
+}
+
+/// `bench`.
+#[derive(Debug, Clone, Args)]
+pub struct BenchArgs {
+    /// Round trips per measurement.
+    #[arg(long, default_value_t = 20_000)]
+    pub rounds: u32,
+    /// Write the result as JSON to FILE (`-` for standard output).
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// `doctor`.
+#[derive(Debug, Clone, Args)]
+pub struct DoctorArgs {
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// QEMU to look at.
+    #[arg(long, value_name = "PATH")]
+    pub qemu: Option<PathBuf>,
+}
+
+/// `setup`.
+#[derive(Debug, Clone, Args)]
+pub struct SetupArgs {
+    /// Guest kernel to fetch as well: `cloud` or `rt`.
+    #[arg(long, default_value = "cloud", value_name = "cloud|rt")]
+    pub kernel: String,
+    /// QEMU to use instead of the distribution's.
+    #[arg(long, value_name = "PATH")]
+    pub qemu: Option<PathBuf>,
+}
