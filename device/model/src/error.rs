@@ -57,6 +57,13 @@ impl Gpu {
         env.trace(TraceEvent { time: now, engine, kind: TraceKind::Violation(report.violation) });
     }
 
+    /// Records a violation that the door saw, not the model; no engine is concerned. `words` are as `violation`
+    /// describes them.
+    pub fn violation<E: Env>(&mut self, violation: Violation, words: [u32; 4], now: u64, env: &mut E) {
+        let now = now.max(self.now);
+        self.report(None, Report::new(violation, 0, words), now, env);
+    }
+
     /// Forgets the error state.
     pub(crate) fn clear_errors<E: Env>(&mut self, env: &mut E) {
         let last =
