@@ -1,0 +1,9 @@
+//! The three queues of the wire, each on its own lock.
+
+mod control;
+mod interrupts;
+mod posted;
+
+pub(crate) use control::Control;
+pub(crate) use interrupts::Interrupts;
+pub(crate) use posted::Posted;
