@@ -28,11 +28,14 @@ impl Gpu {
         let qword = entry.to_qword();
         let copy = engine.reg(ring::CONTEXT_STATUS_BUF) + csb::ENTRY_SIZE * index;
         let hwsp = self.regs.get(engine.reg(ring::HWS_PGA)) & !0xfff;
+        // The registers hold the entry at once; it is the write to memory that may be late.
+        self.regs.set(copy, entry.status, env);
+        self.regs.set(copy + 4, entry.context_id, env);
         let delay = self.sampler.draw(Point::CsbVisible, engine);
         match self.ggtt.translate(hwsp) {
             Ok(page) => {
                 let gpa = page + u64::from(Entry::hwsp_offset(index));
-                let late = Effect::CsbEntry { index, qword, gpa };
+                let late = Effect::CsbEntry { qword, gpa };
                 if delay == 0 || !self.engines[engine.index()].effects.has_room(1) {
                     self.apply(engine, late, now, env);
                 } else {
@@ -44,29 +47,13 @@ impl Gpu {
                     self.report_bad_hwsp(engine, hwsp, index_gpa, now, env);
                 }
             }
-            Err(fault) => {
-                self.regs.set(copy, entry.status, env);
-                self.regs.set(copy + 4, entry.context_id, env);
-                self.report(Some(engine), fault.into(), now, env);
-            }
+            Err(fault) => self.report(Some(engine), fault.into(), now, env),
         }
         self.regs.set(pointer, (pointers & !7) | index, env);
     }
 
-    /// An entry becomes visible, in the status page and in its MMIO copy.
-    pub(crate) fn show_entry<E: Env>(
-        &mut self,
-        engine: Engine,
-        index: u32,
-        qword: u64,
-        gpa: u64,
-        now: u64,
-        env: &mut E,
-    ) {
-        let copy = engine.reg(ring::CONTEXT_STATUS_BUF) + csb::ENTRY_SIZE * index;
-        let entry = Entry::from_qword(qword);
-        self.regs.set(copy, entry.status, env);
-        self.regs.set(copy + 4, entry.context_id, env);
+    /// An entry becomes visible in the status page.
+    pub(crate) fn show_entry<E: Env>(&mut self, engine: Engine, qword: u64, gpa: u64, now: u64, env: &mut E) {
         if env.store64_release(gpa, qword).is_err() {
             let hwsp = self.regs.get(engine.reg(ring::HWS_PGA));
             self.report_bad_hwsp(engine, hwsp, gpa, now, env);

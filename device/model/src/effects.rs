@@ -6,7 +6,7 @@ pub(crate) enum Effect {
     /// A store becomes visible.
     Store { gpa: u64, value: u64, qword: bool },
     /// A CSB entry becomes visible behind its index.
-    CsbEntry { index: u32, qword: u64, gpa: u64 },
+    CsbEntry { qword: u64, gpa: u64 },
     /// Engine interrupt bits are raised.
     Raise { bits: u32 },
 }

@@ -285,7 +285,7 @@ impl Gpu {
     pub(crate) fn apply<E: Env>(&mut self, engine: Engine, effect: Effect, now: u64, env: &mut E) {
         match effect {
             Effect::Store { gpa, value, qword } => self.show_store(engine, gpa, value, qword, now, env),
-            Effect::CsbEntry { index, qword, gpa } => self.show_entry(engine, index, qword, gpa, now, env),
+            Effect::CsbEntry { qword, gpa } => self.show_entry(engine, qword, gpa, now, env),
             Effect::Raise { bits } => self.raise(engine, bits, now, env),
         }
     }

@@ -1,8 +1,31 @@
 //! An i915-shaped execlists driver, generic over what a kernel gives it ([`kernel::Kernel`]) and how it reaches
 //! its device ([`bus::Bus`]).
+//!
+//! A submission's path: [`Driver::submit`] emits the request into its ring (`request`), queues it (`queue`), and
+//! runs or defers the steps (`steps`): process the CSB, dequeue into the two ports, write ELSP. *Where* each step
+//! runs is all that a [`Variant`] says.
 #![no_std]
 
 extern crate alloc;
 
 pub mod bus;
+mod context;
+mod counters;
+mod driver;
+mod engine;
+mod error;
+mod ggtt;
 pub mod kernel;
+mod mmio;
+mod ports;
+mod queue;
+mod request;
+mod steps;
+mod variant;
+
+pub use context::Context;
+pub use counters::Counters;
+pub use driver::{Driver, DriverConfig};
+pub use error::{DriverError, SubmitError, WaitError};
+pub use request::{Batch, RequestSpec};
+pub use variant::{CsbSection, OnIrq, OnSubmit, Variant};

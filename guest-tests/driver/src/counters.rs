@@ -1,0 +1,79 @@
+//! What the driver counts.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $field:ident = $name:literal,)*) => {
+        /// Counters of a driver since it was made, as a snapshot.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct Counters { $($(#[$doc])* pub $field: u64,)* }
+
+        impl Counters {
+            /// Every counter with its name.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$(($name, self.$field)),*].into_iter()
+            }
+        }
+
+        /// The counters themselves.
+        #[derive(Debug, Default)]
+        pub(crate) struct Counting { $(pub(crate) $field: Counter,)* }
+
+        impl Counting {
+            pub(crate) fn snapshot(&self) -> Counters {
+                Counters { $($field: self.$field.get(),)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Requests submitted.
+    submissions = "submissions",
+    /// ELSP submissions (four writes each).
+    elsp_writes = "elsp-writes",
+    /// CSB events read.
+    csb_events = "csb-events",
+    /// Of these: lite restores.
+    csb_lite_restores = "csb-lite-restores",
+    /// Of these: completions.
+    csb_completions = "csb-completions",
+    /// CSB entries that were not visible when their index was.
+    csb_late_entries = "csb-late-entries",
+    /// Interrupts handled.
+    interrupts = "interrupts",
+    /// Context-switch bits in them, per engine.
+    context_switch_interrupts = "context-switch-interrupts",
+    /// User-interrupt bits in them, per engine.
+    user_interrupts = "user-interrupts",
+    /// Bottom halves run when the submitter enabled bottom halves.
+    bh_at_enable = "bh-at-enable",
+    /// Bottom halves run on the way out of an interrupt.
+    bh_at_irq_exit = "bh-at-irq-exit",
+    /// Bottom halves run in ksoftirqd.
+    bh_in_ksoftirqd = "bh-in-ksoftirqd",
+    /// Irq-off sections of the driver.
+    irq_off_sections = "irq-off-sections",
+    /// Their length in all, in nanoseconds of the clock.
+    irq_off_total_ns = "irq-off-total-ns",
+    /// The longest of them.
+    irq_off_longest_ns = "irq-off-longest-ns",
+    /// Events that fitted no port.
+    stray_events = "stray-events",
+}
+
+/// One counter. Nobody orders anything by it.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+    pub(crate) fn max(&self, value: u64) {
+        self.0.fetch_max(value, Ordering::Relaxed);
+    }
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
