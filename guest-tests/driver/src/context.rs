@@ -8,6 +8,7 @@ use execlab_abi::engine::Engine;
 use execlab_abi::{context, mi, ring};
 
 use crate::bus::Dma;
+use crate::error::SubmitError;
 
 /// Pages of an image: status page and register state.
 pub(crate) const IMAGE_PAGES: usize = 2;
@@ -80,6 +81,7 @@ pub struct Context<D> {
     /// Seqno and end of each request that has not retired, in order.
     pub(crate) pending: VecDeque<(u32, u32)>,
     pub(crate) last_seqno: u32,
+    pub(crate) priority: i32,
 }
 
 impl<D: Dma> Context<D> {
@@ -93,6 +95,21 @@ impl<D: Dma> Context<D> {
     #[must_use]
     pub const fn last_seqno(&self) -> u32 {
         self.last_seqno
+    }
+
+    /// Sets the priority of the requests to come; higher goes first, and a new context has 0. i915's user range is
+    /// −1023 to 1023.
+    ///
+    /// # Errors
+    /// [`SubmitError::Busy`] while a request is in flight: requests of one context keep their order, as one ring
+    /// holds them.
+    pub fn set_priority(&mut self, priority: i32) -> Result<(), SubmitError> {
+        self.retire();
+        if !self.pending.is_empty() {
+            return Err(SubmitError::Busy);
+        }
+        self.priority = priority;
+        Ok(())
     }
 
     /// Gives back the room of requests that are complete, in order. Returns how many retired.

@@ -117,6 +117,7 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
             retired: 0,
             pending: VecDeque::with_capacity(ring_bytes as usize / 32),
             last_seqno: 0,
+            priority: 0,
         })
     }
 

@@ -53,7 +53,7 @@ impl<K: Kernel, B: Bus> EngineState<K, B> {
             write(ring::MI_MODE, ring::masked_clear(ring::MI_MODE_STOP_RING)),
             write(ring::HWS_PGA, hwsp_ggtt),
             write(ring::CONTEXT_STATUS_PTR, pointers),
-            write(ring::IMR, !irq::CONTEXT_SWITCH),
+            write(ring::IMR, self.engine.ring_imr(irq::CONTEXT_SWITCH)),
         ]);
     }
 
@@ -78,9 +78,9 @@ impl<K: Kernel, B: Bus> EngineState<K, B> {
             let before = *users;
             *users = if comes { before + 1 } else { before.saturating_sub(1) };
             if (before == 0) != (*users == 0) {
-                let masked =
-                    if *users == 0 { !irq::CONTEXT_SWITCH } else { !(irq::CONTEXT_SWITCH | irq::USER) };
-                self.mmio.write(&[PostedWrite { offset: self.engine.reg(ring::IMR), value: masked }]);
+                let user = if *users == 0 { 0 } else { irq::USER };
+                let value = self.engine.ring_imr(irq::CONTEXT_SWITCH | user);
+                self.mmio.write(&[PostedWrite { offset: self.engine.reg(ring::IMR), value }]);
             }
         });
     }

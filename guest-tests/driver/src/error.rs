@@ -56,6 +56,9 @@ pub enum SubmitError {
     /// The ring has no room until a request retires.
     #[error("the ring is full")]
     RingFull,
+    /// The context has requests in flight.
+    #[error("the context has requests in flight")]
+    Busy,
 }
 
 /// A wait ended without its request being complete.

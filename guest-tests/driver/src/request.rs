@@ -44,8 +44,6 @@ impl<D: Dma> Batch<D> {
 pub struct RequestSpec {
     /// GGTT address of the batch to call; none emits the breadcrumb only.
     pub batch: Option<u32>,
-    /// Priority; higher goes first. i915's user range is −1023 to 1023.
-    pub priority: i32,
 }
 
 /// A request in a queue or a port.
@@ -110,5 +108,5 @@ pub(crate) fn emit<D: Dma>(
     let wa_tail = context.emit;
     context.last_seqno = seqno;
     context.pending.push_back((seqno, wa_tail));
-    Ok(Request { hw: Arc::clone(&context.hw), priority: spec.priority, tail, wa_tail })
+    Ok(Request { hw: Arc::clone(&context.hw), priority: context.priority, tail, wa_tail })
 }
