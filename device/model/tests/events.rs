@@ -190,7 +190,7 @@ fn an_interrupt_is_masked_at_each_level_and_sent_again_when_the_master_opens() {
     assert_eq!(bench.world.interrupts, 1);
     bench.write(irq::iir(bank), u32::MAX);
     assert_eq!(bench.read(irq::iir(bank)), 0);
-    bench.write(E.reg(ring::IMR), !irq::CONTEXT_SWITCH);
+    bench.write(E.reg(ring::IMR), E.ring_imr(irq::CONTEXT_SWITCH));
     bench.emit_request(&mut a, 2);
     bench.submit(E, a.descriptor(), Descriptor::NULL);
     assert_eq!(bench.read(irq::iir(bank)) >> shift, irq::CONTEXT_SWITCH);

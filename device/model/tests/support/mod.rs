@@ -1,5 +1,7 @@
 //! A bench for the model: memory, a GGTT, contexts, and a record of what came out.
 #![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a broken bench fails its test")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its bench may stop")]
 
 use execlab_abi::csb::{self, Entry};
 use execlab_abi::descriptor::Descriptor;
@@ -126,7 +128,7 @@ impl Bench {
         for engine in Engine::ALL {
             self.write(engine.reg(ring::HWS_PGA), hwsp(engine));
             self.write(engine.reg(ring::MODE), ring::masked_set(ring::MODE_RUN_LIST_ENABLE));
-            self.write(engine.reg(ring::IMR), !0xffff);
+            self.write(engine.reg(ring::IMR), engine.ring_imr(0xffff));
             for entry in 0..csb::ENTRIES {
                 self.poke64(hwsp(engine) + Entry::hwsp_offset(entry), Entry::POISON);
             }

@@ -1,5 +1,6 @@
 //! A machine for tests: one thread, a clock that only moves when told, the device model behind the bus.
 #![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a broken bench fails its test")]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
