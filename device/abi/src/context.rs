@@ -20,8 +20,19 @@ pub const RING_TAIL: usize = 7;
 pub const RING_START: usize = 9;
 /// RING_CTL.
 pub const RING_CTL: usize = 11;
-/// BB_STATE.
+/// BB_HEAD_U: high dword of the address at which the first-level batch goes on.
+pub const BB_HEAD_UDW: usize = 13;
+/// BB_HEAD_L: low dword, with [`BB_HEAD_VALID`] if the context was left inside a batch. Whoever moves RING_HEAD of
+/// such an image must clear it too.
+pub const BB_HEAD_LDW: usize = 15;
+/// BB_STATE: [`BB_STATE_PPGTT`].
 pub const BB_STATE: usize = 17;
+/// SECOND_BB_HEAD_U, of the second-level batch.
+pub const SECOND_BB_HEAD_UDW: usize = 19;
+/// SECOND_BB_HEAD_L.
+pub const SECOND_BB_HEAD_LDW: usize = 21;
+/// SECOND_BB_STATE.
+pub const SECOND_BB_STATE: usize = 23;
 /// CTX_TIMESTAMP; saved by hardware on switch-out.
 pub const CTX_TIMESTAMP: usize = 35;
 /// PDP3 upper dword; the lower one and the other three pairs follow every two dwords down to PDP0.
@@ -30,6 +41,11 @@ pub const PDP3_UDW: usize = 37;
 pub const PDP0_UDW: usize = 49;
 /// PDP0 lower dword: low half of the PML4 address with four-level PPGTT.
 pub const PDP0_LDW: usize = 51;
+
+/// BB_HEAD_L bit 0: the address is valid.
+pub const BB_HEAD_VALID: u32 = 1 << 0;
+/// BB_STATE bit 5: the batch lies in the PPGTT (`RING_BB_PPGTT`).
+pub const BB_STATE_PPGTT: u32 = 1 << 5;
 
 /// CTX_CONTEXT_CONTROL: do not restore the engine context (bit 0).
 pub const CTL_RESTORE_INHIBIT: u32 = 1 << 0;

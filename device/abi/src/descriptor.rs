@@ -8,6 +8,8 @@ pub const FORCE_PD_RESTORE: u32 = 1 << 1;
 pub const FORCE_RESTORE: u32 = 1 << 2;
 /// Position of the addressing mode (bits 4:3).
 pub const ADDRESSING_MODE_SHIFT: u32 = 3;
+/// Mask of the addressing mode, before the shift.
+pub const ADDRESSING_MODE_MASK: u32 = 3;
 /// Addressing mode "legacy 32-bit PPGTT".
 pub const LEGACY_32B: u32 = 1;
 /// Addressing mode "legacy 64-bit PPGTT" (four levels).

@@ -15,6 +15,12 @@ pub const GRDOM_VECS: u32 = 1 << 4;
 /// GDRST bit 5: GuC.
 pub const GRDOM_GUC: u32 = 1 << 5;
 
+/// First of the registers that start a TLB invalidation and clear themselves when it is done (gen8 to gen11:
+/// `GEN8_RTCR`, `GEN8_M1TCR`, `GEN8_M2TCR`, `GEN8_BTCR`, `GEN8_VTCR` and their neighbour).
+pub const TLB_INVALIDATE_FIRST: u32 = 0x4260;
+/// Last of them.
+pub const TLB_INVALIDATE_LAST: u32 = 0x4274;
+
 /// Forcewake request registers, masked: render, media, blitter (`FORCEWAKE_*_GEN9`).
 pub const FORCEWAKE: [u32; 3] = [0xa278, 0xa270, 0xa188];
 /// Forcewake acknowledge registers, in the order of [`FORCEWAKE`]: the low half of the request.

@@ -55,6 +55,13 @@ impl Engine {
         }
     }
 
+    /// The RING_IMR value that lets only `bits` (engine bits such as [`USER`]) through. The register's bits lie
+    /// where the bank has them (`irq_shift` in `intel_engine_cs.c`).
+    #[must_use]
+    pub const fn ring_imr(self, bits: u32) -> u32 {
+        !(bits << self.irq_bank().1)
+    }
+
     /// The engine's own sixteen bits out of the four banks' identities.
     #[must_use]
     pub const fn irq_bits(self, iir: &[u32; BANKS]) -> u32 {

@@ -20,6 +20,7 @@ pub mod irq;
 pub mod lab;
 pub mod mi;
 pub mod mirror;
+pub mod ppgtt;
 pub mod ring;
 pub mod wire;
 

@@ -152,6 +152,11 @@ pub const BATCH_PPGTT: u32 = 1 << 8;
 /// MI_BATCH_BUFFER_START bit 22: second-level batch, MI_BATCH_BUFFER_END returns to the first level.
 pub const BATCH_SECOND_LEVEL: u32 = 1 << 22;
 
+/// MI_BATCH_BUFFER_START address bits that count: 47:2.
+pub const BATCH_ADDRESS_MASK: u64 = 0xffff_ffff_fffc;
+/// Register field of the register commands, bits 22:2.
+pub const REGISTER_MASK: u32 = 0x007f_fffc;
+
 /// Bits 15:14 of MI_FLUSH_DW and PIPE_CONTROL: what to write when the flush is done.
 pub const POST_SYNC_SHIFT: u32 = 14;
 /// Post-sync: nothing.

@@ -16,7 +16,8 @@ pub const HWS_PGA: u32 = 0x080;
 pub const HWSTAM: u32 = 0x098;
 /// RING_MI_MODE, masked: [`MI_MODE_STOP_RING`], [`MI_MODE_IDLE`].
 pub const MI_MODE: u32 = 0x09c;
-/// RING_IMR: per-engine interrupt mask (a set bit suppresses), engine-relative bits of [`crate::irq`].
+/// RING_IMR: per-engine interrupt mask (a set bit suppresses), shifted like the engine's half of its GT bank: see
+/// [`crate::engine::Engine::ring_imr`]. All ones after power-on.
 pub const IMR: u32 = 0x0a8;
 /// RING_EIR: error identity; bit 0 is an instruction error.
 pub const EIR: u32 = 0x0b0;
@@ -63,6 +64,13 @@ pub const MODE_RUN_LIST_ENABLE: u32 = 1 << 15;
 
 /// EIR/ESR: a bad command was met (instruction error).
 pub const ERROR_INSTRUCTION: u32 = 1 << 0;
+
+/// CONTEXT_STATUS_PTR: write pointer, bits 2:0.
+pub const CSB_WRITE_PTR_MASK: u32 = 0x7;
+/// CONTEXT_STATUS_PTR: read pointer, bits 10:8; software's, hardware only compares.
+pub const CSB_READ_PTR_MASK: u32 = 0x700;
+/// Position of [`CSB_READ_PTR_MASK`].
+pub const CSB_READ_PTR_SHIFT: u32 = 8;
 
 /// RING_CTL: the ring may be executed.
 pub const CTL_VALID: u32 = 1 << 0;

@@ -1,63 +1,59 @@
-//! Effects of one engine that are due later: a bounded list sorted by due time, first in first out among equals.
+//! What executed commands make visible, in the order of execution.
 
-/// Something that will happen to the outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effect {
-    /// A store becomes visible.
-    Store { gpa: u64, value: u64, qword: bool },
-    /// A CSB entry becomes visible behind its index.
-    CsbEntry { qword: u64, gpa: u64 },
-    /// Engine interrupt bits are raised.
-    Raise { bits: u32 },
-}
+use execlab_abi::engine::Engine;
+use execlab_abi::lab::Violation;
 
-/// Most effects that an engine has under way; the streamer waits for a free place.
-pub(crate) const CAPACITY: usize = 64;
+use crate::engine::{Effect, Pending};
+use crate::error::{Fault, low};
+use crate::{Env, Gpu, TraceKind};
 
-/// The list. It never allocates.
-#[derive(Debug, Clone)]
-pub(crate) struct Effects {
-    slots: [(u64, Effect); CAPACITY],
-    len: usize,
-}
-
-impl Effects {
-    pub(crate) fn new() -> Self {
-        Self { slots: [(0, Effect::Raise { bits: 0 }); CAPACITY], len: 0 }
-    }
-
-    /// Whether `n` more effects fit.
-    pub(crate) fn has_room(&self, n: usize) -> bool {
-        self.len + n <= CAPACITY
-    }
-
-    /// Due time of the earliest.
-    pub(crate) fn next_due(&self) -> Option<u64> {
-        (self.len > 0).then(|| self.slots[0].0)
-    }
-
-    /// Adds an effect. A full list drops it: callers ask [`has_room`](Self::has_room) first.
-    pub(crate) fn push(&mut self, due: u64, effect: Effect) {
-        if self.len == CAPACITY {
+impl Gpu {
+    /// An effect of something executed at `t` becomes visible `delay` later, but not before the effects of what
+    /// was executed earlier on this engine.
+    pub(crate) fn effect<E: Env>(&mut self, e: Engine, effect: Effect, delay: u64, t: u64, env: &mut E) {
+        let queue = &mut self.engines[e.index()].effects;
+        let due = t.saturating_add(delay);
+        if queue.is_empty() && due <= t {
+            self.apply_effect(e, effect, t, env);
             return;
         }
-        let mut at = self.len;
-        while at > 0 && self.slots[at - 1].0 > due {
-            self.slots[at] = self.slots[at - 1];
-            at -= 1;
+        let due = queue.back_mut().map_or(due, |last| due.max(last.due));
+        let mut pending = Pending { due, effect };
+        // The streamer keeps room, so this loop does not turn; if it did, the oldest would come out early rather
+        // than one be lost.
+        while let Err(back) = self.engines[e.index()].effects.push(pending) {
+            pending = back;
+            if let Some(oldest) = self.engines[e.index()].effects.pop() {
+                self.apply_effect(e, oldest.effect, t, env);
+            }
         }
-        self.slots[at] = (due, effect);
-        self.len += 1;
     }
 
-    /// Takes the earliest.
-    pub(crate) fn pop(&mut self) -> Option<(u64, Effect)> {
-        if self.len == 0 {
-            return None;
+    /// Makes an effect visible.
+    pub(crate) fn apply_effect<E: Env>(&mut self, e: Engine, effect: Effect, t: u64, env: &mut E) {
+        match effect {
+            Effect::Store32 { gpa, value } => {
+                let stored = env.store32_release(gpa, value);
+                self.stored(e, (gpa, u64::from(value), 4), stored.is_ok(), t, env);
+            }
+            Effect::Store64 { gpa, value } => {
+                let stored = env.store64_release(gpa, value);
+                self.stored(e, (gpa, value, 8), stored.is_ok(), t, env);
+            }
+            Effect::Interrupt { bits } => self.raise(e, bits, t, env),
+            Effect::Csb { entry, interrupt } => self.publish_event(e, entry, interrupt, t, env),
         }
-        let first = self.slots[0];
-        self.slots.copy_within(1..self.len, 0);
-        self.len -= 1;
-        Some(first)
+    }
+
+    fn stored<E: Env>(&mut self, e: Engine, store: (u64, u64, u32), ok: bool, t: u64, env: &mut E) {
+        let (gpa, value, len) = store;
+        // The command that follows may have been changed.
+        self.engines[e.index()].line.invalidate();
+        if ok {
+            self.trace(Some(e), TraceKind::Store { gpa, value }, t, env);
+        } else {
+            let words = [low(gpa), low(gpa), low(gpa >> 32), len];
+            self.hang(e, Fault::new(Violation::UnmappedPage, low(gpa), words), t, env);
+        }
     }
 }

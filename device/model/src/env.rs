@@ -73,3 +73,27 @@ pub trait Env {
         Ok(u64::from_le_bytes(data))
     }
 }
+
+/// No memory, and nobody listens: for the moment before the first caller.
+pub(crate) struct Nowhere;
+
+impl Env for Nowhere {
+    fn read(&mut self, _gpa: u64, _data: &mut [u8]) -> Result<(), BadAddress> {
+        Err(BadAddress)
+    }
+    fn write(&mut self, _gpa: u64, _data: &[u8]) -> Result<(), BadAddress> {
+        Err(BadAddress)
+    }
+    fn store32_release(&mut self, _gpa: u64, _value: u32) -> Result<(), BadAddress> {
+        Err(BadAddress)
+    }
+    fn store64_release(&mut self, _gpa: u64, _value: u64) -> Result<(), BadAddress> {
+        Err(BadAddress)
+    }
+    fn load32_acquire(&mut self, _gpa: u64) -> Result<u32, BadAddress> {
+        Err(BadAddress)
+    }
+    fn interrupt(&mut self) {}
+    fn mirror(&mut self, _offset: u32, _value: u32) {}
+    fn trace(&mut self, _event: TraceEvent) {}
+}
