@@ -6,6 +6,7 @@
 //! This crate knows how to start the device, not what its registers mean, and no experiment.
 
 mod accelerator;
+pub mod cargo;
 mod carrier;
 mod device_process;
 mod error;

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStderr, Command, ExitStatus};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, OnceLock};
 use std::thread;
@@ -66,6 +66,11 @@ impl Process {
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Its standard output, if it was piped and not yet taken.
+    pub fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
     }
 
     /// Its standard error, if it was piped and not yet taken.

@@ -1,0 +1,187 @@
+//! Boots real guests: QEMU, a Debian kernel and PID 1, each ending in another way.
+//!
+//! Needs QEMU and a Debian or Ubuntu host (the kernel is downloaded once into `.cache/kernels`).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use execlab_images::{Flavour, Initramfs, Kernel, KernelChoice};
+use execlab_init::{BootPlan, GuestExit, ResultsChannel};
+use execlab_launch::cargo::{Build, StaticTarget};
+use execlab_launch::vm::{Event, VmConfig};
+use execlab_launch::{Accelerator, Ended, Interrupt, Outcome, Qemu, vm};
+use execlab_report::Line;
+
+/// What every test boots, made once.
+struct Lab {
+    qemu: Qemu,
+    kernel: Kernel,
+    image: Initramfs,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn lab(flavour: Flavour) -> Lab {
+    let say = |text: &str| eprintln!("{text}");
+    let root = root();
+    let target = StaticTarget::ensure(&say).unwrap();
+    let build = Build { root: &root, packages: &["execlab-init"], target: Some(target) };
+    let init = build.run().unwrap().remove("execlab-init").unwrap();
+    let choice = KernelChoice::Distribution(flavour);
+    let kernel = execlab_images::fetch(&choice, &root.join(".cache/kernels"), &say).unwrap();
+    let binaries = [("behave".to_owned(), behave(target))];
+    let image = Initramfs::build(&kernel, &init, &binaries).unwrap();
+    Lab { qemu: Qemu::find(None).unwrap(), kernel, image }
+}
+
+fn cloud() -> &'static Lab {
+    static LAB: OnceLock<Lab> = OnceLock::new();
+    LAB.get_or_init(|| lab(Flavour::Cloud))
+}
+
+/// Builds the guest's test program.
+fn behave(target: StaticTarget) -> PathBuf {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("behave-{}", std::process::id()));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guest/behave.rs");
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--edition", "2024", "--target", target.triple(), "-Ctarget-feature=+crt-static"]);
+    let status = rustc.arg("-o").arg(&program).arg(source).status().unwrap();
+    assert!(status.success());
+    program
+}
+
+fn boot(lab: &Lab, how: &str, change: impl FnOnce(&mut VmConfig<'_>)) -> (Ended, Vec<Line>, Vec<String>) {
+    let plan = BootPlan::new(vec!["/bin/behave".into(), how.into()]);
+    let mut config = VmConfig::new(&lab.qemu, Accelerator::Tcg, &lab.kernel, &lab.image, plan);
+    change(&mut config);
+    let (mut lines, mut console) = (Vec::new(), Vec::new());
+    let ended = vm::run(&config, &Interrupt::never(), &mut |event| match event {
+        Event::Line(line) => lines.push(line),
+        Event::Console(line) => console.push(line.to_owned()),
+        Event::Starting { .. } => {}
+    });
+    let ended = ended.unwrap();
+    eprintln!("{how}: {ended} after {:?}, boot {:?} s", ended.elapsed, ended.boot_seconds);
+    (ended, lines, console)
+}
+
+#[test]
+fn a_program_that_finishes_yields_all_its_lines_and_status_0() {
+    let (ended, lines, console) = boot(cloud(), "finish", |config| config.test_plan = Some(b"{\"x\":1}"));
+    assert_eq!(ended.outcome, Outcome::Finished(GuestExit::Code(0)), "{console:#?}");
+    assert_eq!(lines.len(), 3001);
+    assert_eq!(lines.last(), Some(&Line::Done));
+    let console = console.join("\n");
+    assert!(console.contains("behave: plan is {\"x\":1}"), "{console}");
+    for module in ["uio_pci_generic", "vfio_pci", "vfio_iommu_type1"] {
+        assert!(console.contains(module), "{module} is not loaded: {console}");
+    }
+    assert!(ended.boot_seconds.is_some());
+}
+
+#[test]
+fn the_serial_results_channel_works_as_well() {
+    let lab = cloud();
+    let image = Initramfs { results: ResultsChannel::IsaSerial, ..lab.image.clone() };
+    let lab = Lab { qemu: lab.qemu.clone(), kernel: lab.kernel.clone(), image };
+    let (ended, lines, console) = boot(&lab, "finish", |config| config.test_plan = Some(b"{}"));
+    assert!(ended.outcome.success(), "{console:#?}");
+    assert_eq!(lines.len(), 3001);
+}
+
+#[test]
+fn a_program_that_exits_with_7_is_finished_with_7() {
+    let (ended, ..) = boot(cloud(), "fail", |_| {});
+    assert_eq!(ended.outcome, Outcome::Finished(GuestExit::Code(7)));
+}
+
+#[test]
+fn a_program_that_aborts_is_finished_by_its_signal() {
+    let (ended, ..) = boot(cloud(), "abort", |_| {});
+    assert_eq!(ended.outcome, Outcome::Finished(GuestExit::Signal(6)));
+}
+
+#[test]
+fn a_missing_program_is_a_failure_of_init_that_names_it() {
+    let change = |config: &mut VmConfig<'_>| config.boot.argv = vec!["/bin/absent".into()];
+    let (ended, ..) = boot(cloud(), "absent", change);
+    let Outcome::Finished(GuestExit::InitFailed(reason)) = ended.outcome else { panic!("{ended}") };
+    assert!(reason.contains("/bin/absent"), "{reason}");
+}
+
+#[test]
+fn a_kernel_panic_is_reported_with_the_console() {
+    let (ended, lines, _) = boot(cloud(), "panic-kernel", |_| {});
+    assert!(
+        matches!(&ended.outcome, Outcome::Panic { reason: Some(text) } if text.contains("sysrq")),
+        "{ended}"
+    );
+    assert!(!ended.console_tail.is_empty());
+    assert_eq!(lines.len(), 1);
+}
+
+#[test]
+fn a_guest_that_hangs_is_ended_by_the_silence_limit() {
+    let (ended, ..) = boot(cloud(), "hang", |config| config.limits.silence = Duration::from_secs(15));
+    assert!(matches!(ended.outcome, Outcome::Hang { silent: true, .. }), "{ended}");
+    assert!(ended.console_tail.iter().any(|line| line.contains("behave: on the console")), "{ended}");
+}
+
+#[test]
+fn rubbish_on_the_results_channel_ends_the_run_with_its_beginning() {
+    let (ended, ..) = boot(cloud(), "rubbish", |_| {});
+    assert!(
+        matches!(&ended.outcome, Outcome::Rubbish { problem } if problem.contains("this is not a result")),
+        "{ended}"
+    );
+}
+
+#[test]
+fn a_qemu_that_refuses_its_arguments_is_reported_with_its_words() {
+    let (ended, ..) =
+        boot(cloud(), "finish", |config| config.qemu_args = vec!["-device".into(), "nonsense".into()]);
+    assert!(
+        matches!(&ended.outcome, Outcome::QemuFailed { stderr, .. } if stderr.contains("nonsense")),
+        "{ended}"
+    );
+}
+
+#[test]
+fn an_interrupted_run_leaves_neither_process_nor_directory() {
+    let lab = cloud();
+    let interrupt = Interrupt::never();
+    let plan = BootPlan::new(vec!["/bin/behave".into(), "hang".into()]);
+    let config = VmConfig::new(&lab.qemu, Accelerator::Tcg, &lab.kernel, &lab.image, plan);
+    let mut line = String::new();
+    let started = Instant::now();
+    let ended = vm::run(&config, &interrupt, &mut |event| {
+        if let Event::Starting { qemu_line, .. } = event {
+            line = qemu_line.to_owned();
+            interrupt.set();
+        }
+    });
+    assert_eq!(ended.unwrap().outcome, Outcome::Interrupted);
+    assert!(started.elapsed() < Duration::from_secs(10));
+    let words = shlex::split(&line).unwrap();
+    let initrd = words.iter().skip_while(|word| *word != "-initrd").nth(1).unwrap();
+    let directory = Path::new(initrd).parent().unwrap();
+    assert!(!directory.exists(), "{} is left", directory.display());
+    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        let command = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let command = String::from_utf8_lossy(&command).into_owned();
+        assert!(!command.contains(initrd.as_str()), "left running: {command}");
+    }
+}
+
+/// Downloads 70 MB and boots for half a minute: run it with `--ignored`.
+#[test]
+#[ignore = "downloads the rt kernel, which is large"]
+fn the_rt_kernel_boots_as_well() {
+    let (ended, lines, console) = boot(&lab(Flavour::Rt), "finish", |config| config.test_plan = Some(b"{}"));
+    assert!(ended.outcome.success(), "{console:#?}");
+    assert_eq!(lines.len(), 3001);
+}
