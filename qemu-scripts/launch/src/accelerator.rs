@@ -118,7 +118,9 @@ fn trial(qemu: &Qemu, kernel: &Kernel, init: &Path, interrupt: &Interrupt) -> Re
         let reason = format!("a guest booted under KVM in {:.1} s", ended.elapsed.as_secs_f64());
         return Ok(Choice { accelerator: Accelerator::Kvm, reason });
     }
-    let outcome = ended.outcome.to_string().replace('\n', " / ");
+    // Registers may follow; the first line says enough.
+    let outcome = ended.outcome.to_string();
+    let outcome = outcome.lines().next().unwrap_or_default();
     Ok(tcg(format!("/dev/kvm opens, but no guest boots under it: {outcome}")))
 }
 

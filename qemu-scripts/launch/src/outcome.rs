@@ -88,6 +88,8 @@ pub struct Ended {
     pub outcome: Outcome,
     /// The last lines of the guest's console.
     pub console_tail: Vec<String>,
+    /// What QEMU wrote on its standard error: warnings, if all went well.
+    pub qemu_stderr: String,
     /// Seconds from the kernel's start to PID 1, as PID 1 said it.
     pub boot_seconds: Option<String>,
     /// Wall time from QEMU's start to the end.
@@ -99,7 +101,13 @@ pub struct Ended {
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.outcome)?;
-        if self.outcome.success() || self.console_tail.is_empty() {
+        if self.outcome.success() {
+            return Ok(());
+        }
+        if !self.qemu_stderr.is_empty() && !matches!(self.outcome, Outcome::QemuFailed { .. }) {
+            write!(f, "\nQEMU wrote: {}", self.qemu_stderr)?;
+        }
+        if self.console_tail.is_empty() {
             return Ok(());
         }
         write!(f, "\nThe end of the guest's console:")?;

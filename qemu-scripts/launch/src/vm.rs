@@ -21,6 +21,9 @@ use crate::{Accelerator, Carrier, DeviceConfig, DeviceProcess, Error, Interrupt,
 /// How often processes and limits are looked at when nothing arrives.
 const TICK: Duration = Duration::from_millis(50);
 
+/// What QEMU says when KVM cannot go on. It then stops the guest and waits for a person.
+const KVM_STOPPED: &str = "KVM internal error";
+
 /// Bounds on the time of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -168,6 +171,10 @@ pub fn run(
         {
             break Early::Outcome(Outcome::DeviceDied { status: status.to_string(), log: device.log() });
         }
+        if stderr.text().contains(KVM_STOPPED) {
+            let status = "it stopped the guest".to_owned();
+            break Early::Outcome(Outcome::QemuFailed { status, stderr: stderr.text() });
+        }
         if let Some(outcome) = watch.exceeded(Instant::now()) {
             break Early::Outcome(outcome);
         }
@@ -186,6 +193,7 @@ pub fn run(
     Ok(Ended {
         outcome,
         console_tail: watch.console_tail(),
+        qemu_stderr: stderr.text(),
         boot_seconds: watch.boot_seconds(),
         elapsed,
         qemu_line,

@@ -2,6 +2,9 @@
 //!
 //! Needs QEMU and a Debian or Ubuntu host (the kernel is downloaded once into `.cache/kernels`).
 
+// clippy.toml lets tests unwrap, but does not see that helpers of an integration test are tests.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -170,11 +173,52 @@ fn an_interrupted_run_leaves_neither_process_nor_directory() {
     let initrd = words.iter().skip_while(|word| *word != "-initrd").nth(1).unwrap();
     let directory = Path::new(initrd).parent().unwrap();
     assert!(!directory.exists(), "{} is left", directory.display());
-    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+    assert_eq!(processes_with(initrd), 0);
+}
+
+/// How many processes have `text` on their command lines.
+fn processes_with(text: &str) -> usize {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    all.filter(|process| {
         let command = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
-        let command = String::from_utf8_lossy(&command).into_owned();
-        assert!(!command.contains(initrd.as_str()), "left running: {command}");
+        String::from_utf8_lossy(&command).contains(text)
+    })
+    .count()
+}
+
+/// Waits up to 20 s.
+fn eventually(mut holds: impl FnMut() -> bool) -> bool {
+    let started = Instant::now();
+    while !holds() {
+        if started.elapsed() > Duration::from_secs(20) {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
     }
+    true
+}
+
+#[test]
+fn a_starter_killed_with_sigkill_leaves_no_process() {
+    cloud();
+    let mut starter = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "helper_that_hangs_in_a_vm"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mark = format!("/execlab-{}-", starter.id());
+    let appeared = eventually(|| processes_with(&mark) == 1);
+    starter.kill().unwrap();
+    starter.wait().unwrap();
+    assert!(appeared, "the starter started no QEMU");
+    assert!(eventually(|| processes_with(&mark) == 0), "QEMU is left");
+}
+
+#[test]
+#[ignore = "it only serves a test that kills it"]
+fn helper_that_hangs_in_a_vm() {
+    boot(cloud(), "hang", |_| {});
 }
 
 /// Downloads 70 MB and boots for half a minute: run it with `--ignored`.
@@ -184,4 +228,22 @@ fn the_rt_kernel_boots_as_well() {
     let (ended, lines, console) = boot(&lab(Flavour::Rt), "finish", |config| config.test_plan = Some(b"{}"));
     assert!(ended.outcome.success(), "{console:#?}");
     assert_eq!(lines.len(), 3001);
+}
+
+#[test]
+fn the_accelerator_is_chosen_by_a_trial_and_the_answer_is_kept() {
+    let lab = cloud();
+    let root = root();
+    let target = StaticTarget::installed();
+    let build = Build { root: &root, packages: &["execlab-init"], target };
+    let init = build.run().unwrap().remove("execlab-init").unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let ask = || execlab_launch::choose(&lab.qemu, &lab.kernel, &init, cache.path(), &Interrupt::never());
+    let choice = ask().unwrap();
+    eprintln!("{}: {}", choice.accelerator, choice.reason);
+    let again = Instant::now();
+    assert_eq!(ask().unwrap(), choice);
+    assert!(again.elapsed() < Duration::from_secs(1), "the answer was not kept");
+    let (ended, ..) = boot(lab, "fail", |config| config.accelerator = choice.accelerator);
+    assert_eq!(ended.outcome, Outcome::Finished(GuestExit::Code(7)));
 }

@@ -1,0 +1,100 @@
+//! Making everything ready that a run needs.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use execlab_images::{Kernel, KernelChoice, fetch};
+
+use crate::cargo::{Build, StaticTarget};
+use crate::{Error, Qemu, Say, tools};
+
+/// What to make ready.
+#[derive(Debug, Clone)]
+pub struct Wanted<'a> {
+    /// The workspace's root.
+    pub root: &'a Path,
+    /// Folder for kernels and answers, outside version control.
+    pub cache: &'a Path,
+    /// A QEMU given by a person; None takes the distribution's, installing it if need be.
+    pub qemu: Option<&'a Path>,
+    /// The guest's kernel.
+    pub kernel: &'a KernelChoice,
+    /// Packages with test binaries for the guest. PID 1 need not be among them.
+    pub guest_packages: &'a [&'a str],
+}
+
+/// What is ready for runs in a VM.
+#[derive(Debug, Clone)]
+pub struct Ready {
+    /// QEMU, which has a carrier.
+    pub qemu: Qemu,
+    /// The kernel.
+    pub kernel: Kernel,
+    /// PID 1.
+    pub init: PathBuf,
+    /// Test binaries for the guest by name, without PID 1.
+    pub guest_binaries: BTreeMap<String, PathBuf>,
+    /// The device process's program.
+    pub device: PathBuf,
+}
+
+/// Makes everything ready for runs in a VM.
+///
+/// # Errors
+/// [`Error`] with what is missing and what to do.
+pub fn setup(wanted: &Wanted<'_>, say: &Say<'_>) -> Result<Ready, Error> {
+    let qemu = qemu(wanted.qemu, say)?;
+    let kernel = fetch(wanted.kernel, &wanted.cache.join("kernels"), say)?;
+    let device = device(wanted.root, say)?;
+    let mut guest_binaries = guest_binaries(wanted.root, wanted.guest_packages, say)?;
+    let init = take(&mut guest_binaries, INIT)?;
+    Ok(Ready { qemu, kernel, init, guest_binaries, device })
+}
+
+const INIT: &str = "execlab-init";
+const DEVICE: &str = "execlab-device";
+
+/// A QEMU that can carry the device: the one given, or the distribution's, installed if it is missing.
+///
+/// # Errors
+/// [`Error`] when there is none or it cannot carry the device.
+pub fn qemu(given: Option<&Path>, say: &Say<'_>) -> Result<Qemu, Error> {
+    if given.is_none() {
+        tools::install(&[tools::QEMU], say)?;
+    }
+    let qemu = Qemu::find(given)?;
+    qemu.carrier(None)?;
+    Ok(qemu)
+}
+
+/// Builds the device process's program. Native runs need no more than this.
+///
+/// # Errors
+/// [`Error`] when it does not build.
+pub fn device(root: &Path, say: &Say<'_>) -> Result<PathBuf, Error> {
+    say("building the device process");
+    let mut programs = Build { root, packages: &[DEVICE], target: None }.run()?;
+    take(&mut programs, DEVICE)
+}
+
+/// Builds PID 1 and the packages named, as static programs.
+///
+/// # Errors
+/// [`Error`] when there is no target for static programs, or they do not build.
+pub fn guest_binaries(
+    root: &Path,
+    packages: &[&str],
+    say: &Say<'_>,
+) -> Result<BTreeMap<String, PathBuf>, Error> {
+    let target = StaticTarget::ensure(say)?;
+    say("building the guest's programs");
+    let packages: Vec<&str> = std::iter::once(INIT).chain(packages.iter().copied()).collect();
+    Build { root, packages: &packages, target: Some(target) }.run()
+}
+
+fn take(programs: &mut BTreeMap<String, PathBuf>, name: &str) -> Result<PathBuf, Error> {
+    programs.remove(name).ok_or_else(|| Error::Unexpected {
+        program: "cargo".into(),
+        problem: format!("the build yields no program {name}"),
+    })
+}
