@@ -204,6 +204,9 @@ pub struct CompareArgs {
 /// `vm`.
 #[derive(Debug, Clone, Args)]
 pub struct VmArgs {
+    /// Program of the guest with its arguments, after `--`; none boots and powers off.
+    #[arg(last = true, value_name = "PROGRAM")]
+    pub program: Vec<String>,
     /// Print the lines only.
     #[arg(long)]
     pub print: bool,
@@ -240,10 +243,7 @@ pub struct DoctorArgs {
 /// `setup`.
 #[derive(Debug, Clone, Args)]
 pub struct SetupArgs {
-    /// Guest kernel to fetch as well: `cloud` or `rt`.
-    #[arg(long, default_value = "cloud", value_name = "cloud|rt")]
-    pub kernel: String,
-    /// QEMU to use instead of the distribution's.
-    #[arg(long, value_name = "PATH")]
-    pub qemu: Option<PathBuf>,
+    /// The guest.
+    #[command(flatten)]
+    pub guest: GuestArgs,
 }

@@ -35,6 +35,14 @@ impl Progress {
         Self { bar, label: label.to_owned(), total, last_line: Instant::now() }
     }
 
+    /// Corrects the number of steps, which may become known late.
+    pub fn set_total(&mut self, total: u64) {
+        self.total = total;
+        if let Some(bar) = &self.bar {
+            bar.set_length(total);
+        }
+    }
+
     /// Says how far it is and what is going on.
     pub fn set(&mut self, done: u64, what: &str) {
         match &self.bar {

@@ -3,7 +3,9 @@
 pub mod analyse;
 pub mod arms;
 pub mod folder;
+mod native;
 pub mod saved;
 pub mod setting;
 pub mod stream;
+pub mod submit_latency;
 pub mod text;

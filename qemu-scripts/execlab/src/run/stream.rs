@@ -56,11 +56,6 @@ impl Collected {
         Ok(())
     }
 
-    /// Number of blocks so far.
-    pub fn blocks(&self) -> usize {
-        self.blocks.len()
-    }
-
     /// The failure that the test binary reported, if any.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()

@@ -1,0 +1,47 @@
+//! `execlab bench`: the doorbell's path beside floors of the same run, and the model alone.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use execlab_launch::cargo::Build;
+use execlab_launch::{DeviceConfig, DeviceProcess, Interrupt, WorkDir};
+
+use crate::cli::BenchArgs;
+use crate::prepare;
+use crate::run::folder::write_json_to;
+use crate::workspace::{cargo, run};
+
+/// Measures with each way of waiting, natively, then the model alone.
+///
+/// # Errors
+/// When a measurement cannot be made.
+pub fn bench(root: &Path, args: &BenchArgs, interrupt: &Interrupt) -> Result<()> {
+    let device = prepare::device(root)?;
+    prepare::say("building the benchmarks");
+    let built = Build { root, packages: &["execlab-bench"], target: None }.run()?;
+    let program = built.get("execlab-bench").context("cargo built no program execlab-bench")?;
+    let work = WorkDir::create()?;
+    let mut results = serde_json::Map::new();
+    for wait in ["poll", "sleep"] {
+        let config = DeviceConfig {
+            binary: device.clone(),
+            socket: work.join(&format!("device-{wait}")),
+            profile: Some("instant".to_owned()),
+            wait: Some(wait.to_owned()),
+            cpu: Some(1),
+            ..DeviceConfig::default()
+        };
+        let device = DeviceProcess::start(&config, interrupt)?;
+        let json = work.join(&format!("{wait}.json"));
+        let mut command = std::process::Command::new(program);
+        command.arg("doorbell").arg("--socket").arg(device.socket());
+        command.args(["--rounds", &args.rounds.to_string(), "--json"]).arg(&json);
+        run(command)?;
+        let text =
+            std::fs::read_to_string(&json).with_context(|| format!("cannot read {}", json.display()))?;
+        results.insert(format!("doorbell-{wait}"), serde_json::from_str(&text)?);
+    }
+    println!("The model alone:");
+    run(cargo(root, &["bench", "--quiet", "--package", "execlab-model"]))?;
+    args.json.as_deref().map_or(Ok(()), |target| write_json_to(target, &results))
+}

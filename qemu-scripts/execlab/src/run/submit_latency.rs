@@ -1,0 +1,301 @@
+//! `execlab run submit-latency`: plan, run, analyse, keep, print.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result, bail};
+use execlab_init::{BIN_DIR, BootPlan, TEST_PLAN_PATH};
+use execlab_launch::vm::{Event, VmConfig};
+use execlab_launch::{DeviceConfig, Interrupt, Outcome, WorkDir, vm};
+use execlab_report::{Access, Line, LoadPlan, Plan, ProbePlan};
+use serde::Serialize;
+
+use super::analyse::{Analysis, analyse};
+use super::arms::{Metric, arms};
+use super::folder::{Folder, write_json_to};
+use super::setting::Setting;
+use super::stream::{Collected, Complete};
+use super::{native, text};
+use crate::cli::{Place, RunArgs};
+use crate::prepare::{self, GuestPrograms, VmParts};
+use crate::progress::Progress;
+
+/// Name of the experiment and of its test binary.
+const EXPERIMENT: &str = "submit-latency";
+/// Dilation in a VM: an emulated processor spends tens of microseconds where silicon spends one.
+const VM_DILATION: f64 = 20.0;
+/// Longest time without a sign of life. The first block follows a boot and the set-up of the device.
+const SILENCE: Duration = Duration::from_secs(90);
+/// Time for a boot, on top of the blocks.
+const BOOT: Duration = Duration::from_secs(120);
+
+/// `run.json`, and what `--json` writes.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Version of this format.
+    pub format: u32,
+    /// What ran on what.
+    pub setting: Setting,
+    /// The plan as the test binary understood it.
+    pub plan: Plan,
+    /// What the device said of itself.
+    pub device: BTreeMap<String, String>,
+    /// The line that started QEMU, for VM runs.
+    pub qemu_line: Option<String>,
+    /// Arms, comparisons, verdicts.
+    #[serde(flatten)]
+    pub analysis: Analysis,
+}
+
+/// Where and with what a run happens.
+enum Site {
+    Native { device: PathBuf },
+    Vm(Box<VmSite>),
+}
+
+struct VmSite {
+    device: PathBuf,
+    parts: VmParts,
+}
+
+/// Runs the experiment and prints its report.
+///
+/// # Errors
+/// When the arguments make no sense, something is missing, or the run fails; the message says which.
+pub fn run(root: &Path, args: &RunArgs, interrupt: &Interrupt) -> Result<Report> {
+    check(args)?;
+    let programs = prepare::guest_programs(root)?;
+    let device = prepare::device(root)?;
+    let site = match args.on {
+        Place::Native => Site::Native { device },
+        Place::Vm => {
+            let parts = prepare::vm(root, &args.guest, &programs, interrupt)?;
+            Site::Vm(Box::new(VmSite { device, parts }))
+        }
+    };
+    let mut folder = Folder::create(root, args.out.as_deref(), &format!("{EXPERIMENT}-{}", args.on.name()))?;
+    let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let (complete, qemu_line) = execute(args, &site, &programs, &mut folder, interrupt)?;
+    let report = report(args, &site, started, complete, qemu_line)?;
+    keep(&folder, &report)?;
+    let text = text::report(&report.setting, &report.analysis);
+    folder.write("report.txt", &text)?;
+    print!("{text}");
+    println!("Results: {}", folder.path().display());
+    if let Some(target) = &args.json {
+        write_json_to(target, &report)?;
+    }
+    Ok(report)
+}
+
+fn check(args: &RunArgs) -> Result<()> {
+    if args.variants.is_empty() {
+        bail!("--variants: name at least one variant");
+    }
+    if args.blocks < 3 {
+        bail!(
+            "--blocks {}: at least 3 blocks an arm are needed for any statistics, 6 for a verdict",
+            args.blocks
+        );
+    }
+    if !(args.block_seconds.is_finite() && (0.01..=3600.0).contains(&args.block_seconds)) {
+        bail!("--block-seconds {}: must lie between 0.01 and 3600", args.block_seconds);
+    }
+    if let Some(dilation) = args.device.dilation
+        && !(dilation.is_finite() && (0.001..=1e6).contains(&dilation))
+    {
+        bail!("--dilation {dilation}: must lie between 0.001 and 1000000");
+    }
+    Ok(())
+}
+
+fn dilation(args: &RunArgs) -> f64 {
+    args.device.dilation.unwrap_or(match args.on {
+        Place::Native => 1.0,
+        Place::Vm => VM_DILATION,
+    })
+}
+
+fn wait(args: &RunArgs) -> String {
+    args.device.wait.clone().unwrap_or_else(|| {
+        match args.on {
+            Place::Native => "poll",
+            Place::Vm => "hybrid",
+        }
+        .to_owned()
+    })
+}
+
+fn device_config(args: &RunArgs, binary: &Path, socket: PathBuf) -> DeviceConfig {
+    DeviceConfig {
+        binary: binary.to_owned(),
+        socket,
+        profile: Some(args.device.profile.clone()),
+        wait: Some(wait(args)),
+        dilation: Some(dilation(args)),
+        seed: Some(args.device.seed),
+        // Natively the driver and the probe have CPU 0, the device the next one.
+        cpu: (args.on == Place::Native).then_some(1),
+        extra_args: Vec::new(),
+    }
+}
+
+fn plan(args: &RunArgs, access: Access) -> Plan {
+    Plan {
+        experiment: EXPERIMENT.to_owned(),
+        variants: args.variants.clone(),
+        blocks: args.blocks,
+        block_seconds: args.block_seconds,
+        dilation: dilation(args),
+        seed: args.device.seed,
+        access,
+        probe: ProbePlan {
+            min_interval_us: args.probe_min_us,
+            random_interval_us: args.probe_random_us,
+            ..ProbePlan::default()
+        },
+        load: LoadPlan { batch_ns: args.batch_ns, ..LoadPlan::default() },
+    }
+}
+
+/// Runs the test binary where the site says and collects its results.
+fn execute(
+    args: &RunArgs,
+    site: &Site,
+    programs: &GuestPrograms,
+    folder: &mut Folder,
+    interrupt: &Interrupt,
+) -> Result<(Complete, Option<String>)> {
+    let mut collected = Collected::default();
+    let mut progress = Progress::new(EXPERIMENT, 0);
+    let mut on_line = |line: Line, folder: &mut Folder| -> Result<()> {
+        if let Line::Progress(now) = &line {
+            progress.set_total(u64::from(now.total));
+            progress.set(u64::from(now.done), &now.what);
+        } else {
+            folder.keep_line(&line)?;
+        }
+        collected.take(line)
+    };
+    let ended = match site {
+        Site::Native { device } => {
+            let work = WorkDir::create()?;
+            let socket = work.join("device");
+            let access = Access::Native { socket: socket.display().to_string() };
+            let plan_file = work.join("plan.json");
+            std::fs::write(&plan_file, serde_json::to_vec_pretty(&plan(args, access))?)
+                .with_context(|| format!("cannot write {}", plan_file.display()))?;
+            let program = programs.tests.get(EXPERIMENT).context("there is no program submit-latency")?;
+            let device = device_config(args, device, socket);
+            native::run(program, &plan_file, &device, SILENCE, interrupt, &mut |line| on_line(line, folder))
+                .map(|()| None)
+        }
+        Site::Vm(site) => run_vm(args, site, folder, interrupt, &mut on_line).map(Some),
+    };
+    progress.finish();
+    match (ended, collected.failure()) {
+        // The test binary's own words explain more than its exit status.
+        (Err(error), Some(failure)) => Err(error.context(format!("the test binary gave up: {failure}"))),
+        (Err(error), None) => Err(error),
+        (Ok(qemu_line), _) => Ok((collected.complete()?, qemu_line)),
+    }
+}
+
+fn run_vm(
+    args: &RunArgs,
+    site: &VmSite,
+    folder: &mut Folder,
+    interrupt: &Interrupt,
+    on_line: &mut dyn FnMut(Line, &mut Folder) -> Result<()>,
+) -> Result<String> {
+    let driver = (args.guest.guest_driver != "auto").then(|| args.guest.guest_driver.clone());
+    let plan = serde_json::to_vec_pretty(&plan(args, Access::Pci { driver }))?;
+    let argv = vec![format!("{BIN_DIR}/{EXPERIMENT}"), "--plan".to_owned(), TEST_PLAN_PATH.to_owned()];
+    let parts = &site.parts;
+    let accelerator = parts.accelerator.accelerator;
+    let boot = BootPlan::new(argv);
+    let mut config = VmConfig::new(&parts.qemu, accelerator, &parts.kernel, &parts.initramfs, boot);
+    config.test_plan = Some(&plan);
+    config.device = Some((device_config(args, &site.device, PathBuf::new()), parts.carrier));
+    config.cpus = args.guest.smp;
+    config.kernel_args = args.guest.append.split_whitespace().map(str::to_owned).collect();
+    config.qemu_args.clone_from(&args.guest.qemu_args);
+    config.console_log = Some(folder.file("console.log"));
+    config.limits.silence = SILENCE.max(Duration::from_secs_f64(3.0 * args.block_seconds));
+    // The null arm takes as many blocks as each variant; twice the time is patience enough for a busy host.
+    let blocks = f64::from(args.blocks) * (args.variants.len() + 1) as f64;
+    config.limits.overall = BOOT + Duration::from_secs_f64(2.0 * blocks * (args.block_seconds + 1.0));
+    let mut failed = None;
+    prepare::say(&format!("booting {} under {accelerator}", parts.kernel.release));
+    let ended = vm::run(&config, interrupt, &mut |event| {
+        if let Event::Line(line) = event
+            && failed.is_none()
+        {
+            failed = on_line(line, folder).err();
+        }
+    })?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    match ended.outcome {
+        Outcome::Finished(ref exit) if exit.success() => Ok(ended.qemu_line),
+        _ => bail!("{ended}\nThe whole console: {}", folder.file("console.log").display()),
+    }
+}
+
+fn report(
+    args: &RunArgs,
+    site: &Site,
+    started: String,
+    complete: Complete,
+    qemu_line: Option<String>,
+) -> Result<Report> {
+    let analysis = analyse(arms(&complete.blocks, complete.hello.plan.dilation)?, args.device.seed)?;
+    let environment = complete.environment;
+    let vm = match site {
+        Site::Native { .. } => None,
+        Site::Vm(site) => Some(&site.parts),
+    };
+    let setting = Setting {
+        experiment: EXPERIMENT.to_owned(),
+        on: args.on.name().to_owned(),
+        started,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        host_kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease")
+            .unwrap_or_default()
+            .trim()
+            .to_owned(),
+        accelerator: vm.map(|v| format!("{} ({})", v.accelerator.accelerator, v.accelerator.reason)),
+        qemu: vm.map(|v| v.qemu.version.clone()),
+        carrier: vm.map(|v| v.carrier.name().to_owned()),
+        kernel: format!("{} {}", environment.kernel, environment.kernel_version),
+        access: environment.access,
+        profile: args.device.profile.clone(),
+        wait: wait(args),
+        dilation: complete.hello.plan.dilation,
+        seed: args.device.seed,
+        clock_error_ns: environment.clock_error_ns,
+        notes: environment.notes,
+    };
+    Ok(Report {
+        format: 1,
+        setting,
+        plan: complete.hello.plan,
+        device: environment.device,
+        qemu_line,
+        analysis,
+    })
+}
+
+fn keep(folder: &Folder, report: &Report) -> Result<()> {
+    folder.write_json("run.json", report)?;
+    for described in &report.analysis.arms {
+        for metric in Metric::ALL {
+            let numbers = described.arm.values(metric);
+            let text: String = numbers.iter().map(|us| format!("{us}\n")).collect();
+            folder.write(&format!("block-{}-{}.txt", metric.name(), described.arm.name), &text)?;
+        }
+    }
+    Ok(())
+}
