@@ -131,7 +131,7 @@ pub(crate) struct EngineState {
     /// Not yet visible CSB entries.
     pub late: Fifo<LateEntry, 8>,
     /// Not yet arrived interrupts.
-    pub irqs: Fifo<Raised, 8>,
+    pub irqs: Fifo<Raised, 16>,
     /// The CSB's pointers.
     pub csb: Csb,
     /// Fetched commands.

@@ -234,3 +234,23 @@ impl Bench {
 pub fn hwsp(engine: Engine) -> u32 {
     0x1000 + 0x1000 * engine.index() as u32
 }
+
+/// Numbers for properties: SplitMix64, the same on every machine.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    /// 0 to `below` − 1.
+    pub fn below(&mut self, below: u64) -> u64 {
+        if below == 0 { 0 } else { self.next() % below }
+    }
+}
