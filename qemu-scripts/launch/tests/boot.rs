@@ -1,6 +1,8 @@
 //! Boots real guests: QEMU, a Debian kernel and PID 1, each ending in another way.
 //!
-//! Needs QEMU and a Debian or Ubuntu host (the kernel is downloaded once into `.cache/kernels`).
+//! Needs QEMU (the one on the search path, or `EXECLAB_TEST_QEMU`) and a kernel: on Debian and Ubuntu it is
+//! downloaded once into `.cache/kernels`, elsewhere name one with `EXECLAB_TEST_KERNEL` (a bzImage) and
+//! `EXECLAB_TEST_MODULES` (its directory of modules).
 
 // clippy.toml lets tests unwrap, but does not see that helpers of an integration test are tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -14,7 +16,7 @@ use execlab_images::{Flavour, Initramfs, Kernel, KernelChoice};
 use execlab_init::{BootPlan, GuestExit, ResultsChannel};
 use execlab_launch::cargo::{Build, StaticTarget};
 use execlab_launch::vm::{Event, VmConfig};
-use execlab_launch::{Accelerator, Ended, Interrupt, Outcome, Qemu, vm};
+use execlab_launch::{Accelerator, Carrier, DeviceConfig, Ended, Interrupt, Outcome, Qemu, setup, vm};
 use execlab_report::Line;
 
 /// What every test boots, made once.
@@ -34,11 +36,16 @@ fn lab(flavour: Flavour) -> Lab {
     let target = StaticTarget::ensure(&say).unwrap();
     let build = Build { root: &root, packages: &["execlab-init"], target: Some(target) };
     let init = build.run().unwrap().remove("execlab-init").unwrap();
-    let choice = KernelChoice::Distribution(flavour);
+    let given = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let choice = match given("EXECLAB_TEST_KERNEL") {
+        Some(vmlinuz) => KernelChoice::Files { vmlinuz, modules: given("EXECLAB_TEST_MODULES") },
+        None => KernelChoice::Distribution(flavour),
+    };
+    let qemu = given("EXECLAB_TEST_QEMU");
     let kernel = execlab_images::fetch(&choice, &root.join(".cache/kernels"), &say).unwrap();
     let binaries = [("behave".to_owned(), behave(target))];
     let image = Initramfs::build(&kernel, &init, &binaries).unwrap();
-    Lab { qemu: Qemu::find(None).unwrap(), kernel, image }
+    Lab { qemu: Qemu::find(qemu.as_deref()).unwrap(), kernel, image }
 }
 
 fn cloud() -> &'static Lab {
@@ -219,6 +226,57 @@ fn a_starter_killed_with_sigkill_leaves_no_process() {
 #[ignore = "it only serves a test that kills it"]
 fn helper_that_hangs_in_a_vm() {
     boot(cloud(), "hang", |_| {});
+}
+
+/// The device process, and the carrier of this QEMU.
+fn device(lab: &Lab) -> (DeviceConfig, Carrier) {
+    let binary = setup::device(&root(), &|text| eprintln!("{text}")).unwrap();
+    let config = DeviceConfig { binary, seed: Some(1), ..DeviceConfig::default() };
+    (config, lab.qemu.carrier(None).unwrap())
+}
+
+#[test]
+fn a_guest_beside_the_device_process_sees_its_carrier() {
+    let lab = cloud();
+    let device = device(lab);
+    let id = match device.1 {
+        Carrier::Block => "behave: pci 0x1af4:0x1042",
+        Carrier::TestDevice => "behave: pci 0x1af4:0x1067",
+    };
+    let (ended, _, console) = boot(lab, "list-pci", |config| config.device = Some(device));
+    assert!(ended.outcome.success(), "{ended}");
+    assert!(console.iter().any(|line| line.contains(id)), "{console:#?}");
+}
+
+#[test]
+fn a_device_that_is_killed_during_the_run_has_died() {
+    let lab = cloud();
+    let device = device(lab);
+    let plan = BootPlan::new(vec!["/bin/behave".into(), "hang".into()]);
+    let mut config = VmConfig::new(&lab.qemu, Accelerator::Tcg, &lab.kernel, &lab.image, plan);
+    config.device = Some(device);
+    let mut line = String::new();
+    let ended = vm::run(&config, &Interrupt::never(), &mut |event| match event {
+        Event::Starting { device_line, .. } => line = device_line.unwrap().to_owned(),
+        Event::Console(text) if text.contains("behave: on the console") => kill_device(&line),
+        _ => {}
+    });
+    let ended = ended.unwrap();
+    assert!(matches!(&ended.outcome, Outcome::DeviceDied { status, .. } if status.contains("9")), "{ended}");
+}
+
+/// Kills the process whose command line is `line`.
+fn kill_device(line: &str) {
+    let words = shlex::split(line).unwrap();
+    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        let command = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let command = String::from_utf8_lossy(&command).into_owned();
+        if command.split_terminator('\0').eq(words.iter().map(String::as_str)) {
+            let pid = process.file_name().to_string_lossy().parse().unwrap();
+            let pid = rustix::process::Pid::from_raw(pid).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        }
+    }
 }
 
 /// Downloads 70 MB and boots for half a minute: run it with `--ignored`.

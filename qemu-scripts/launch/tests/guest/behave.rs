@@ -24,6 +24,12 @@ fn main() {
             println!("behave: plan is {}", setting("/execlab/plan.json"));
             println!("behave: modules {}", setting("/proc/modules").replace('\n', ";"));
         }
+        Some("list-pci") => {
+            for device in std::fs::read_dir("/sys/bus/pci/devices").expect("PCI").flatten() {
+                let id = |name| std::fs::read_to_string(device.path().join(name)).unwrap_or_default();
+                println!("behave: pci {}:{}", id("vendor").trim(), id("device").trim());
+            }
+        }
         Some("fail") => std::process::exit(7),
         Some("abort") => std::process::abort(),
         Some("panic-kernel") => {
