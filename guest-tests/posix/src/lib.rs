@@ -23,7 +23,7 @@ pub use cpu::{Config, Cpu};
 pub use irq::{IrqLine, IrqThread};
 pub use posix::{Posix, SpinLock};
 pub use rt::{RtHandle, RtThread};
-pub use sched::{IRQ_OFF_PRIORITY, Policy, SchedError};
+pub use sched::{IRQ_OFF_PRIORITY, Policy, SchedError, pin};
 pub use spans::{CpuStats, SpanStats};
 pub use system::System;
 pub use wait::WaitQueue;

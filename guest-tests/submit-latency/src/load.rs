@@ -1,0 +1,185 @@
+//! The load of gem_syslatency: a thread that submits empty batches to all engines, in an order shuffled anew each
+//! turn, and never waits for one of them.
+//!
+//! Only a full ring holds it up. There it does what i915's `wait_for_space` does: it sleeps, with the user
+//! interrupt on, until the oldest request of that ring is complete.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use anyhow::{Context as _, Result, bail};
+use execlab_abi::engine::Engine;
+use execlab_driver::kernel::Kernel as _;
+use execlab_driver::{Context, Driver, RequestSpec, SubmitError};
+use execlab_posix::{Policy, Posix, RtHandle, RtThread};
+use rand::SeedableRng as _;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom as _;
+
+use crate::recycle::{Recycled, Recycler};
+
+/// The driver under test.
+pub type Gpu = Driver<Posix, Recycler>;
+
+/// Pages of a ring: i915 gave a context 16 KiB.
+const RING_PAGES: usize = 4;
+/// How long a request may take before the device counts as hung.
+const PATIENCE_NS: u64 = 10_000_000_000;
+/// How long a wait lasts before it looks whether the load is to stop.
+const SLICE_NS: u64 = 100_000_000;
+/// Pause between two looks at whether the driver is idle.
+const LOOK_NS: u64 = 50_000;
+
+/// What to load.
+#[derive(Debug, Clone)]
+pub struct LoadSetting {
+    /// CPU of the thread.
+    pub cpu: usize,
+    /// Engines, each with as many contexts.
+    pub engines: Vec<Engine>,
+    /// Contexts per engine.
+    pub contexts: u32,
+    /// Length of a batch in modelled nanoseconds.
+    pub batch_ns: u32,
+    /// Seed of the engine order.
+    pub seed: u64,
+}
+
+/// An engine's contexts.
+struct Lane {
+    engine: Engine,
+    contexts: Vec<Context<Recycled>>,
+}
+
+/// A running load.
+pub struct Load {
+    stop: Arc<AtomicBool>,
+    full: Arc<AtomicU64>,
+    thread: RtHandle<Result<()>>,
+}
+
+impl Load {
+    /// Creates contexts and batch, and starts the thread: SCHED_OTHER, pinned.
+    pub fn start(driver: &Arc<Gpu>, setting: &LoadSetting) -> Result<Self> {
+        let lane = |engine: &Engine| -> Result<Lane> {
+            let create = |_| driver.context_create(*engine, RING_PAGES);
+            let contexts = (0..setting.contexts).map(create).collect::<Result<_, _>>()?;
+            Ok(Lane { engine: *engine, contexts })
+        };
+        let lanes = setting.engines.iter().map(lane).collect::<Result<Vec<Lane>>>()?;
+        let batch = driver.batch_create(setting.batch_ns)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let full = Arc::new(AtomicU64::new(0));
+        let mut worker = Worker {
+            driver: Arc::clone(driver),
+            stop: Arc::clone(&stop),
+            full: Arc::clone(&full),
+            spec: RequestSpec { batch: Some(batch.address()) },
+            random: SmallRng::seed_from_u64(setting.seed),
+        };
+        let thread = RtThread::new("load").cpu(setting.cpu).policy(Policy::Other);
+        let thread = thread.spawn(move || {
+            let _kept = batch;
+            worker.run(lanes)
+        })?;
+        Ok(Self { stop, full, thread })
+    }
+
+    /// Times so far that a ring was full.
+    pub fn ring_full_waits(&self) -> u64 {
+        self.full.load(Relaxed)
+    }
+
+    /// Whether the thread has given up.
+    pub fn has_failed(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Stops submitting and waits until everything submitted is complete.
+    ///
+    /// # Errors
+    /// When a request is not complete after 10 s.
+    pub fn finish(self) -> Result<()> {
+        self.stop.store(true, Relaxed);
+        self.thread.join().context("the load's thread panicked; see its message")?
+    }
+}
+
+struct Worker {
+    driver: Arc<Gpu>,
+    stop: Arc<AtomicBool>,
+    full: Arc<AtomicU64>,
+    spec: RequestSpec,
+    random: SmallRng,
+}
+
+impl Worker {
+    fn run(&mut self, mut lanes: Vec<Lane>) -> Result<()> {
+        let mut turn = 0;
+        while !self.stop.load(Relaxed) {
+            lanes.shuffle(&mut self.random);
+            for lane in &mut lanes {
+                let at = turn % lane.contexts.len();
+                self.submit(lane.engine, &mut lane.contexts[at])?;
+            }
+            turn += 1;
+        }
+        self.drain(&lanes)
+    }
+
+    fn submit(&self, engine: Engine, context: &mut Context<Recycled>) -> Result<()> {
+        loop {
+            match self.driver.submit(context, self.spec) {
+                Ok(_) => return Ok(()),
+                Err(SubmitError::RingFull) => {
+                    self.full.fetch_add(1, Relaxed);
+                    let in_flight = u32::try_from(context.in_flight()).unwrap_or(u32::MAX);
+                    let oldest = context.last_seqno().wrapping_sub(in_flight.saturating_sub(1));
+                    if !self.wait(engine, context, oldest, true)? {
+                        return Ok(());
+                    }
+                }
+                Err(error @ SubmitError::Busy) => bail!("{}: {error}", engine.name()),
+            }
+        }
+    }
+
+    /// True when the request is complete, false when the load was told to stop meanwhile.
+    fn wait(&self, engine: Engine, context: &Context<Recycled>, seqno: u32, stoppable: bool) -> Result<bool> {
+        let kernel = self.driver.kernel();
+        let patience = kernel.now() + PATIENCE_NS;
+        loop {
+            match self.driver.wait(context, seqno, kernel.now() + SLICE_NS) {
+                Ok(()) => return Ok(true),
+                Err(_) if stoppable && self.stop.load(Relaxed) => return Ok(false),
+                Err(error) if kernel.now() >= patience => {
+                    bail!(
+                        "the GPU hangs: {}, after {} s: {error}",
+                        engine.name(),
+                        PATIENCE_NS / 1_000_000_000
+                    )
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn drain(&self, lanes: &[Lane]) -> Result<()> {
+        for lane in lanes {
+            for context in &lane.contexts {
+                self.wait(lane.engine, context, context.last_seqno(), false)?;
+            }
+        }
+        let kernel = self.driver.kernel();
+        let patience = kernel.now() + PATIENCE_NS;
+        while !self.driver.is_idle() {
+            if kernel.now() >= patience {
+                bail!(
+                    "all requests are complete, but the driver never heard of it: an interrupt or event is lost"
+                );
+            }
+            kernel.sleep_until(kernel.now() + LOOK_NS);
+        }
+        Ok(())
+    }
+}
