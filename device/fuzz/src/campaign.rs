@@ -56,6 +56,8 @@ pub struct Summary {
     pub elapsed: Duration,
     /// Everything that was reached.
     pub reached: Reached,
+    /// The case that took longest, and how long. Not the same from run to run.
+    pub slowest: (u64, Duration),
     /// The first thing that was wrong, if anything was.
     pub finding: Option<Finding>,
 }
@@ -66,7 +68,15 @@ struct Shared {
     done: AtomicU64,
     stop: AtomicBool,
     slots: Vec<Slot>,
-    result: Mutex<(Reached, Option<Finding>)>,
+    result: Mutex<Outcome>,
+}
+
+/// What the rounds have come to.
+#[derive(Default)]
+struct Outcome {
+    reached: Reached,
+    slowest: (u64, Duration),
+    finding: Option<Finding>,
 }
 
 /// What one job is busy with.
@@ -82,7 +92,7 @@ impl Shared {
     /// Keeps the first finding only and stops the campaign.
     fn report(&self, finding: Finding) {
         let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
-        result.1.get_or_insert(finding);
+        result.finding.get_or_insert(finding);
         self.stop.store(true, Relaxed);
     }
 }
@@ -123,8 +133,9 @@ pub fn run(target: Target, config: &Config, mut progress: impl FnMut(u64)) -> Su
     Summary {
         cases: shared.done.load(Relaxed),
         elapsed: start.elapsed(),
-        reached: result.0,
-        finding: result.1.clone(),
+        reached: result.reached,
+        slowest: result.slowest,
+        finding: result.finding.clone(),
     }
 }
 
@@ -171,22 +182,31 @@ fn work(target: Target, config: &Config, shared: &Arc<Shared>, job: usize, start
 fn round(target: Target, seed: u64, first: u64, cases: u64, shared: &Shared, job: usize, start: Instant) {
     let slot = &shared.slots[job];
     let mut round = Round::new(target, seed, first);
+    let mut slowest = (first, Duration::ZERO);
     for case in first..first + cases {
         if shared.stop.load(Relaxed) {
             break;
         }
-        slot.began.store(start.elapsed().as_nanos() as u64, Relaxed);
+        let began = start.elapsed();
+        slot.began.store(began.as_nanos() as u64, Relaxed);
         slot.case.store(case + 1, Relaxed);
         let (input, verdict) = round.step();
         slot.case.store(0, Relaxed);
         shared.done.fetch_add(1, Relaxed);
+        slowest = longer(slowest, (case, start.elapsed() - began));
         if let Err(what) = verdict {
             shared.report(Finding { case, what, input });
             break;
         }
     }
     let mut result = shared.result.lock().unwrap_or_else(PoisonError::into_inner);
-    result.0.join(&round.reached);
+    result.reached.join(&round.reached);
+    result.slowest = longer(result.slowest, slowest);
+}
+
+/// The one of two cases that took longer.
+fn longer(a: (u64, Duration), b: (u64, Duration)) -> (u64, Duration) {
+    if b.1 > a.1 { b } else { a }
 }
 
 /// A round under way.

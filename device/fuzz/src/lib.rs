@@ -28,7 +28,7 @@ pub struct Target {
     pub about: &'static str,
     /// Longest input in bytes.
     pub max_len: usize,
-    /// Names of the first members of the [`Reached`] set, for the report.
+    /// Names of the first members of the [`Reached`] set, for the report; an empty one is not expected.
     pub labels: &'static [&'static str],
     /// Inputs to start from, such as valid ones.
     pub seeds: fn() -> Vec<Vec<u8>>,
@@ -37,7 +37,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: &[Target] = &[targets::profile::TARGET];
+pub const TARGETS: &[Target] = &[targets::profile::TARGET, targets::mmio::TARGET, targets::context::TARGET];
 
 impl Target {
     /// The target of that name.

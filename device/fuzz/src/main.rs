@@ -117,22 +117,20 @@ fn campaign(target: Target, config: &Config) -> bool {
 /// Prints how a campaign went.
 fn report(target: Target, seed: u64, summary: &Summary) {
     let rate = summary.cases as f64 / summary.elapsed.as_secs_f64().max(1e-9);
-    let missing: Vec<_> = target
-        .labels
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| !summary.reached.has(*at))
-        .map(|(_, l)| *l)
-        .collect();
+    let named: Vec<_> = target.labels.iter().enumerate().filter(|(_, label)| !label.is_empty()).collect();
+    let missing: Vec<_> =
+        named.iter().filter(|(at, _)| !summary.reached.has(*at)).map(|(_, label)| **label).collect();
     println!(
         "{}: {} cases in {:.1} s ({rate:.0}/s), reached {} of {} named outcomes and {} states",
         target.name,
         summary.cases,
         summary.elapsed.as_secs_f64(),
-        target.labels.len() - missing.len(),
-        target.labels.len(),
+        named.len() - missing.len(),
+        named.len(),
         summary.reached.len(),
     );
+    let (case, took) = summary.slowest;
+    println!("{}: slowest case {seed}:{case}, {:.1} ms", target.name, took.as_secs_f64() * 1e3);
     if !missing.is_empty() {
         println!("{}: not reached: {}", target.name, missing.join(", "));
     }

@@ -26,8 +26,10 @@ impl Reached {
         self.set(NAMED + hashed as usize);
     }
 
-    /// Adds that the counter `which` had about `count`, in powers of two.
+    /// Adds that the counter `which` had about `count`, in powers of two. From 256 on all counts are alike: to reward
+    /// still more would fill the corpus with loops.
     pub fn count(&mut self, which: u8, count: u64) {
+        let count = count.min(256);
         self.hash(u64::from(which) << 8 | u64::from(64 - count.leading_zeros()));
     }
 

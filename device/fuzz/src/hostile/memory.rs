@@ -1,7 +1,5 @@
 //! Guest memory that notices who touches it and where.
 
-use std::collections::HashSet;
-
 use execlab_abi::{PAGE_SIZE, ggtt};
 
 use super::layout;
@@ -10,8 +8,10 @@ use super::layout;
 #[derive(Debug)]
 pub struct Memory {
     bytes: Vec<u8>,
-    /// The GGTT as the guest has written it: guest-physical page of each present entry.
-    mapped: HashSet<u64>,
+    /// One bit for each page that the guest has given.
+    given: u64,
+    /// One bit for each page that is not all zeroes.
+    dirty: u64,
     /// The first access of the device that nothing explains.
     offence: Option<String>,
     /// Accesses of the device that were inside, and that were refused for being outside.
@@ -22,15 +22,19 @@ pub struct Memory {
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { bytes: vec![0; layout::SIZE], mapped: HashSet::new(), offence: None, inside: 0, outside: 0 }
+        Self { bytes: vec![0; layout::SIZE], given: 0, dirty: 0, offence: None, inside: 0, outside: 0 }
     }
 }
 
 impl Memory {
     /// Empties it for the next case.
     pub fn clear(&mut self) {
-        self.bytes.fill(0);
-        self.mapped.clear();
+        for (page, bytes) in self.bytes.chunks_exact_mut(PAGE_SIZE as usize).enumerate() {
+            if self.dirty & (1 << page) != 0 {
+                bytes.fill(0);
+            }
+        }
+        (self.given, self.dirty) = (0, 0);
         self.offence = None;
         (self.inside, self.outside) = (0, 0);
     }
@@ -43,6 +47,7 @@ impl Memory {
 
     /// The guest's own store of a dword at byte `at` of `page`. Outside its memory it stores nothing.
     pub fn put(&mut self, page: u32, at: u32, value: u32) {
+        self.dirty |= bit(layout::gpa(page) + u64::from(at));
         let at = page as usize * PAGE_SIZE as usize + at as usize;
         if let Some(to) = self.bytes.get_mut(at..at + 4) {
             to.copy_from_slice(&value.to_le_bytes());
@@ -63,12 +68,10 @@ impl Memory {
         self.bytes.get(at..at + 4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
     }
 
-    /// Told of every register write of the guest, to know which pages the GGTT gives away. An entry counts as soon
-    /// as one half of it might be present: whatever the device reads of it in between is explained.
-    pub fn note_write(&mut self, offset: u32, value: u32) {
-        if (ggtt::GSM_OFFSET..ggtt::GSM_OFFSET + ggtt::GSM_SIZE).contains(&offset) {
-            self.mapped.insert(u64::from(value) & ggtt::PTE_ADDR_MASK);
-        }
+    /// Told of what the guest writes into a half of a GGTT entry, to know which pages it gives away. A page counts
+    /// as given as soon as a half names it: whatever the device makes of it then is explained.
+    pub fn note_entry(&mut self, half: u32) {
+        self.given |= bit(u64::from(half) & ggtt::PTE_ADDR_MASK);
     }
 
     /// The device reads. `None` outside of guest memory.
@@ -81,6 +84,8 @@ impl Memory {
     /// The device writes. `None` outside of guest memory.
     pub fn device_write(&mut self, gpa: u64, from: &[u8]) -> Option<()> {
         let range = self.device_access(gpa, from.len())?;
+        // An access over a page's end is an offence, and its case the last.
+        self.dirty |= bit(gpa);
         self.bytes[range].copy_from_slice(from);
         Some(())
     }
@@ -108,7 +113,7 @@ impl Memory {
     /// Whether the guest has given that page: in a GGTT entry, or somewhere in memory in what can be a PPGTT
     /// entry or a root.
     fn explained(&mut self, page: u64) -> bool {
-        if self.mapped.contains(&page) {
+        if self.given & bit(page) != 0 {
             return true;
         }
         let entry = |b: &[u8]| u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
@@ -116,7 +121,7 @@ impl Memory {
         // lies below 4 GiB, so the low half tells.
         let found = self.bytes.chunks_exact(4).any(|b| u64::from(entry(b)) & !(PAGE_SIZE - 1) == page);
         if found {
-            self.mapped.insert(page);
+            self.given |= bit(page);
         }
         found
     }
@@ -124,6 +129,15 @@ impl Memory {
     /// Keeps the first offence.
     fn offend(&mut self, what: String) {
         self.offence.get_or_insert(what);
+    }
+}
+
+/// The bit of the page at a guest-physical address; none outside of guest memory.
+fn bit(gpa: u64) -> u64 {
+    const { assert!(layout::PAGES <= 64) };
+    match gpa.checked_sub(layout::BASE).map(|at| at / PAGE_SIZE) {
+        Some(page) if page < u64::from(layout::PAGES) => 1 << page,
+        _ => 0,
     }
 }
 
@@ -135,7 +149,7 @@ mod tests {
     #[test]
     fn an_access_to_a_page_in_the_ggtt_is_no_offence() {
         let mut memory = Memory::default();
-        memory.note_write(ggtt::GSM_OFFSET, ggtt::pte(layout::gpa(3)) as u32);
+        memory.note_entry(ggtt::pte(layout::gpa(3)) as u32);
         memory.put(3, 8, 7);
         let mut word = [0; 4];
         assert_eq!(memory.device_read(layout::gpa(3) + 8, &mut word), Some(()));
@@ -160,7 +174,7 @@ mod tests {
     #[test]
     fn an_access_over_the_end_of_a_page_is_an_offence() {
         let mut memory = Memory::default();
-        memory.note_write(ggtt::GSM_OFFSET, ggtt::pte(layout::gpa(3)) as u32);
+        memory.note_entry(ggtt::pte(layout::gpa(3)) as u32);
         let _ = memory.device_read(layout::gpa(3) + 0xffe, &mut [0; 4]);
         assert!(memory.offence().unwrap().contains("crosses"));
     }

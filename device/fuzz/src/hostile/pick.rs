@@ -103,12 +103,17 @@ pub fn address(u: &mut Unstructured<'_>) -> Result<[u32; 2]> {
     Ok([ggtt_address(u)?, high])
 }
 
-/// Nanoseconds to let pass: none, few, or as many as make everything end.
+/// A byte offset in the page of seqnos and a value: few of each, so that who waits and who writes meet.
+pub fn signal(u: &mut Unstructured<'_>) -> Result<[u32; 2]> {
+    Ok([4 * u.int_in_range(0..=1)?, u.int_in_range(0..=3)?])
+}
+
+/// Nanoseconds to let pass: none, few, as many as a request takes, rarely more.
 pub fn nanoseconds(u: &mut Unstructured<'_>) -> Result<u64> {
-    Ok(match u.int_in_range(0..=3)? {
-        0 => 0,
-        1 => u.int_in_range(0..=255)?,
-        2 => u.int_in_range(0..=0xffff)?,
-        _ => u.int_in_range(0..=0xffff_ffff)?,
+    Ok(match u.int_in_range(0..=15)? {
+        0..=3 => 0,
+        4..=7 => u.int_in_range(0..=255)?,
+        8..=14 => u.int_in_range(0..=0x3fff)?,
+        _ => u.int_in_range(0..=1_000_000)?,
     })
 }

@@ -31,7 +31,11 @@ fn command(u: &mut Unstructured<'_>, out: &mut Vec<u32>) -> Result<()> {
         3 => out.push(mi::ARB_DISABLE),
         4 => out.push(mi::ARB_ENABLE),
         5 => out.push(mi::BATCH_BUFFER_END),
-        6 | 7 => {
+        6 => {
+            let [at, value] = pick::signal(u)?;
+            out.extend([mi::STORE_DWORD_GGTT, layout::ggtt(layout::seqnos()) + at, 0, value]);
+        }
+        7 => {
             out.push(mi::STORE_DWORD_GGTT);
             out.extend(pick::address(u)?);
             out.push(pick::value(u)?);
@@ -56,8 +60,14 @@ fn command(u: &mut Unstructured<'_>, out: &mut Vec<u32>) -> Result<()> {
         }
         12 => {
             let compare = u.int_in_range(0..=7)? << mi::SEMAPHORE_COMPARE_SHIFT;
-            out.extend([mi::SEMAPHORE_WAIT_POLL_GGTT | compare, pick::value(u)?]);
-            out.extend(pick::address(u)?);
+            out.push(mi::SEMAPHORE_WAIT_POLL_GGTT | compare);
+            if u.ratio(1, 4)? {
+                out.push(pick::value(u)?);
+                out.extend(pick::address(u)?);
+            } else {
+                let [at, value] = pick::signal(u)?;
+                out.extend([value, layout::ggtt(layout::seqnos()) + at, 0]);
+            }
         }
         13 | 14 => batch_start(u, out)?,
         15 => {
