@@ -90,8 +90,9 @@ pub struct Ended {
     pub console_tail: Vec<String>,
     /// What QEMU wrote on its standard error: warnings, if all went well.
     pub qemu_stderr: String,
-    /// Seconds from the kernel's start to PID 1, as PID 1 said it.
-    pub boot_seconds: Option<String>,
+    /// Wall time from QEMU's start to the first words of PID 1. The guest's own clock is no measure of it: an
+    /// emulated timer that is late loses ticks until the kernel has found a better clock.
+    pub boot: Option<Duration>,
     /// Wall time from QEMU's start to the end.
     pub elapsed: Duration,
     /// The line that started QEMU.

@@ -194,7 +194,7 @@ pub fn run(
         outcome,
         console_tail: watch.console_tail(),
         qemu_stderr: stderr.text(),
-        boot_seconds: watch.boot_seconds(),
+        boot: watch.boot(),
         elapsed,
         qemu_line,
     })

@@ -23,7 +23,7 @@ pub(crate) struct Watch {
     exit: Option<GuestExit>,
     panic: Option<String>,
     rubbish: Option<String>,
-    boot_seconds: Option<String>,
+    boot: Option<Duration>,
 }
 
 impl Watch {
@@ -37,7 +37,7 @@ impl Watch {
             exit: None,
             panic: None,
             rubbish: None,
-            boot_seconds: None,
+            boot: None,
         }
     }
 
@@ -60,8 +60,8 @@ impl Watch {
 
     fn console(&mut self, line: &str, now: Instant) {
         self.console.push(line);
-        if let Some((_, rest)) = line.split_once(STARTED_PREFIX) {
-            self.boot_seconds = Some(rest.trim_end_matches(" s").to_owned());
+        if line.contains(STARTED_PREFIX) {
+            self.boot.get_or_insert(now - self.started);
         }
         if let Some(exit) = GuestExit::parse_console_line(line) {
             self.exit = Some(exit);
@@ -109,8 +109,8 @@ impl Watch {
         self.console.lines()
     }
 
-    pub(crate) fn boot_seconds(&self) -> Option<String> {
-        self.boot_seconds.clone()
+    pub(crate) fn boot(&self) -> Option<Duration> {
+        self.boot
     }
 }
 
@@ -168,8 +168,10 @@ mod tests {
     }
 
     #[test]
-    fn the_boot_time_is_taken_from_pid_1() {
-        let (watch, _) = watch(&[Message::Console("execlab-init: started after 4.812 s".into())]);
-        assert_eq!(watch.boot_seconds().as_deref(), Some("4.812"));
+    fn the_boot_time_is_the_wall_time_to_pid_1_s_first_words() {
+        let (mut watch, start) = watch(&[]);
+        let line = Message::Console("execlab-init: started after 1.812 s".into());
+        watch.handle(line, start + Duration::from_secs(5), &mut |_| {});
+        assert_eq!(watch.boot(), Some(Duration::from_secs(5)));
     }
 }

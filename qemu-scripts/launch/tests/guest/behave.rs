@@ -24,6 +24,15 @@ fn main() {
             println!("behave: plan is {}", setting("/execlab/plan.json"));
             println!("behave: modules {}", setting("/proc/modules").replace('\n', ";"));
         }
+        Some("clock") => {
+            let start = std::time::Instant::now();
+            while start.elapsed().as_secs() < 5 {
+                let now = start.elapsed().as_millis();
+                let line = format!(r#"{{"type":"progress","done":{now},"total":5000,"what":"clock"}}"#);
+                writeln!(results, "{line}").expect("writing results");
+                std::thread::sleep(std::time::Duration::from_millis(500));
+            }
+        }
         Some("list-pci") => {
             for device in std::fs::read_dir("/sys/bus/pci/devices").expect("PCI").flatten() {
                 let id = |name| std::fs::read_to_string(device.path().join(name)).unwrap_or_default();
