@@ -6,7 +6,7 @@
 use execlab_abi::csb::{self, Entry};
 use execlab_abi::descriptor::Descriptor;
 use execlab_abi::engine::Engine;
-use execlab_abi::{context, ggtt, irq, mi, ring};
+use execlab_abi::{context, ggtt, irq, lab, mi, ring};
 use execlab_model::{BadAddress, Config, Env, Gpu, TraceEvent, TraceKind};
 use execlab_profile::{Profile, Sampler};
 
@@ -252,5 +252,14 @@ impl Random {
     /// 0 to `below` − 1.
     pub fn below(&mut self, below: u64) -> u64 {
         if below == 0 { 0 } else { self.next() % below }
+    }
+}
+
+impl Bench {
+    /// The last violation, from the registers that a guest reads: code, address, words, count.
+    pub fn violation(&mut self) -> (Option<lab::Violation>, u32, [u32; 4], u32) {
+        let code = lab::Violation::from_code(self.read(lab::ERROR_CODE));
+        let words = [0, 4, 8, 12].map(|at| self.read(lab::ERROR_WORDS + at));
+        (code, self.read(lab::ERROR_ADDR), words, self.read(lab::ERROR_COUNT))
     }
 }
