@@ -1,7 +1,6 @@
 //! A bench for the model: memory, a GGTT, contexts, and a record of what came out.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a broken bench fails its test")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot set up its bench may stop")]
 
 use execlab_abi::csb::{self, Entry};
 use execlab_abi::descriptor::Descriptor;
