@@ -3,7 +3,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::Thread;
 
 use vm_memory::GuestMemoryMmap;
@@ -16,6 +16,10 @@ use crate::lateness::Lateness;
 use crate::settings::Settings;
 use crate::timeline::{NEVER, Step, WaitMode};
 use crate::world::World;
+
+/// Looks at a mutex that is taken before waiting for it: some tens of microseconds, longer than anybody who runs
+/// keeps it in normal service.
+const LOOKS: u32 = 2000;
 
 /// The model and what surrounds it. Threads take turns; whoever has changed something calls
 /// [`settle`](Self::settle) before it lets go.
@@ -89,15 +93,17 @@ impl Device {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The core, for a thread that may not make a system call: it looks again until it gets it.
+    /// The core, for a thread that makes no system call if it can help it: it looks again for a while. Then it
+    /// waits like any other, for whoever has the core may need this thread's CPU to go on.
     pub fn lock_spinning(&self) -> MutexGuard<'_, Core> {
-        loop {
+        for _ in 0..LOOKS {
             match self.core.try_lock() {
                 Ok(core) => return core,
-                Err(std::sync::TryLockError::Poisoned(e)) => return e.into_inner(),
-                Err(std::sync::TryLockError::WouldBlock) => std::hint::spin_loop(),
+                Err(TryLockError::Poisoned(e)) => return e.into_inner(),
+                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
             }
         }
+        self.lock()
     }
 
     /// Names the thread to be woken when a ring comes to life.

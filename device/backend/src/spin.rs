@@ -86,22 +86,28 @@ pub fn run(device: &Device) {
         if step == Step::Due {
             device.lock_spinning().settle();
         }
-        if !stay {
-            return leave(device);
+        if !stay && leave(device) {
+            return;
         }
         std::hint::spin_loop();
     }
 }
 
-/// Ends spinning.
-fn leave(device: &Device) {
+/// Ends spinning, unless a ring has more to serve: with nobody watching its index, that would wait for a kick that
+/// need not come.
+fn leave(device: &Device) -> bool {
     let mut core = device.lock_spinning();
+    if core.serve(usize::from(QUEUE_MMIO)) | core.serve(usize::from(QUEUE_CONTROL)) {
+        core.settle();
+        return false;
+    }
     core.spinning = false;
     if core.settle() {
         // Near: somebody has to meet it. The timeline thread does, at once, with a turn of its own.
         let now = core.world.now();
         core.alarm.set(now, now);
     }
+    true
 }
 
 fn serve(core: &mut Core, queue: u16) {

@@ -1,5 +1,7 @@
 //! Delays by device time: never early, in every mode, at every length. How late is measured elsewhere: a machine
 //! that compiles at the same time proves nothing about that.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on ends there")]
+
 mod support;
 
 use execlab_abi::irq;

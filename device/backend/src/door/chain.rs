@@ -200,3 +200,76 @@ impl Cursor<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEXT: u16 = 1;
+    const WRITE: u16 = 2;
+
+    fn collect(descriptors: &[(u64, u32, u16)]) -> Result<Chain, ChainError> {
+        Chain::collect(
+            descriptors.iter().map(|(address, length, flags)| Descriptor::new(*address, *length, *flags, 0)),
+        )
+    }
+
+    fn memory() -> GuestMemoryMmap {
+        GuestMemoryMmap::from_ranges(&[(GuestAddress(0x1000), 0x1000)]).unwrap()
+    }
+
+    #[test]
+    fn a_message_cut_in_odd_places_is_read_and_written_whole() {
+        let memory = memory();
+        memory.write_slice(b"hello, world", GuestAddress(0x1000)).unwrap();
+        let chain = collect(&[
+            (0x1000, 3, NEXT),
+            (0x1800, 0, NEXT),
+            (0x1003, 9, NEXT),
+            (0x1100, 1, NEXT | WRITE),
+            (0x1200, 8, WRITE),
+        ])
+        .unwrap();
+        assert_eq!((chain.readable_bytes(), chain.writable_bytes()), (12, 9));
+        chain.check(&memory).unwrap();
+        let mut reader = chain.reader(&memory);
+        let (mut first, mut rest) = ([0; 5], [0; 20]);
+        assert_eq!(reader.read(&mut first), Ok(5));
+        assert_eq!(reader.read(&mut rest), Ok(7));
+        assert_eq!(reader.read(&mut rest), Ok(0));
+        assert_eq!((&first[..], &rest[..7]), (&b"hello"[..], &b", world"[..]));
+        assert_eq!(chain.writer(&memory).write(b"0123456789"), Ok(9));
+        assert_eq!(memory.read_obj::<u8>(GuestAddress(0x1100)).unwrap(), b'0');
+        assert_eq!(memory.read_obj::<[u8; 8]>(GuestAddress(0x1200)).unwrap(), *b"12345678");
+    }
+
+    #[test]
+    fn chains_without_beginning_or_end_are_told_apart() {
+        assert_eq!(collect(&[]).unwrap_err(), ChainError::Empty);
+        assert_eq!(collect(&[(0x1000, 8, NEXT)]).unwrap_err(), ChainError::Endless);
+        assert_eq!(
+            collect(&[(0x1000, 8, NEXT | WRITE), (0x1000, 8, 0)]).unwrap_err(),
+            ChainError::ReadableAfterWritable
+        );
+    }
+
+    #[test]
+    fn the_limits_are_taken_and_one_more_is_not() {
+        let full = vec![(0x1000, 8, NEXT); MAX_SEGMENTS - 1];
+        let with = |more: &[(u64, u32, u16)]| collect(&[&full[..], more].concat());
+        assert!(with(&[(0x1000, 8, 0)]).is_ok());
+        assert_eq!(with(&[(0x1000, 8, NEXT), (0x1000, 8, 0)]).unwrap_err(), ChainError::TooManySegments);
+        let most = MAX_BYTES as u32;
+        assert!(collect(&[(0, most, NEXT), (0, most, WRITE)]).is_ok());
+        assert_eq!(collect(&[(0, most + 1, 0)]).unwrap_err(), ChainError::TooManyBytes);
+        assert_eq!(collect(&[(0, most, NEXT | WRITE), (0, 1, WRITE)]).unwrap_err(), ChainError::TooManyBytes);
+    }
+
+    #[test]
+    fn a_chain_outside_memory_fails_the_check() {
+        let memory = memory();
+        for (address, length) in [(0x1fff, 2), (0xfff, 2), (u64::MAX, 1), (u64::MAX - 1, 8)] {
+            assert_eq!(collect(&[(address, length, 0)]).unwrap().check(&memory), Err(ChainError::NotMemory));
+        }
+    }
+}

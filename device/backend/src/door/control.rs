@@ -192,3 +192,59 @@ fn identity(world: &World) -> Vec<u8> {
     bytes.extend_from_slice(description.as_bytes());
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(op: u32, len: u32, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = ControlRequest { op, len, cookie: 9 }.to_bytes().to_vec();
+        bytes.extend_from_slice(payload);
+        bytes
+    }
+
+    #[test]
+    fn every_operation_is_read_with_its_payload() {
+        let cases: &[(Op, &[u8], Command<'_>)] = &[
+            (Op::Identify, &[], Command::Identify),
+            (Op::SetRegisterPage, &0x1_2345_6000_u64.to_le_bytes(), Command::SetRegisterPage(0x1_2345_6000)),
+            (Op::Reset, &[], Command::Reset),
+            (Op::Statistics, &[], Command::Statistics),
+            (Op::ClockPing, &[], Command::ClockPing),
+            (Op::SelectProfile, b"kbl-2018", Command::SelectProfile("kbl-2018")),
+            (Op::SelectProfile, b"", Command::SelectProfile("")),
+            (Op::ReadRegister, &0x2234_u32.to_le_bytes(), Command::ReadRegister(0x2234)),
+        ];
+        for (op, payload, command) in cases {
+            let bytes = request(*op as u32, payload.len() as u32, payload);
+            assert_eq!(decode(&bytes), Some((9, Ok(*command))), "{op:?}");
+        }
+    }
+
+    #[test]
+    fn less_than_a_head_is_no_request() {
+        assert_eq!(decode(&[]), None);
+        assert_eq!(decode(&[0; CONTROL_REQUEST_SIZE - 1]), None);
+    }
+
+    #[test]
+    fn bytes_behind_the_payload_are_ignored_and_missing_ones_refused() {
+        let status = |bytes: &[u8]| decode(bytes).map(|(_, c)| c.map_or_else(|r| r.status, |_| Status::Ok));
+        assert_eq!(status(&request(Op::Reset as u32, 0, b"rubbish")), Some(Status::Ok));
+        assert_eq!(status(&request(Op::ReadRegister as u32, 4, &[0; 3])), Some(Status::BadPayload));
+        assert_eq!(status(&request(Op::ReadRegister as u32, u32::MAX, &[0; 4])), Some(Status::BadPayload));
+        assert_eq!(status(&request(77, 0, &[])), Some(Status::UnknownOp));
+    }
+
+    #[test]
+    fn a_reply_that_does_not_fit_says_so_if_that_fits() {
+        let reply = Reply::ok(*b"12345678");
+        let status = |room| encode(&reply, 5, room).map(|b| (b[0], b.len()));
+        assert_eq!(status(24), Some((Status::Ok as u8, 24)));
+        assert_eq!(status(23), Some((Status::NoRoom as u8, 16)));
+        assert_eq!(status(16), Some((Status::NoRoom as u8, 16)));
+        assert_eq!(status(15), None);
+        let long = Reply::ok(vec![0; CONTROL_PAYLOAD_MAX + 1]);
+        assert_eq!(encode(&long, 5, u64::MAX).unwrap()[0], Status::NoRoom as u8);
+    }
+}

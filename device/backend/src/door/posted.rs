@@ -17,7 +17,7 @@ pub const fn check(chain: &Chain) -> Result<(), ChainError> {
     if chain.writable_bytes() != 0 {
         return Err(ChainError::UnexpectedWritable);
     }
-    if chain.readable_bytes() == 0 || chain.readable_bytes() % PostedWrite::SIZE as u64 != 0 {
+    if chain.readable_bytes() == 0 || !chain.readable_bytes().is_multiple_of(PostedWrite::SIZE as u64) {
         return Err(ChainError::WrongSize);
     }
     Ok(())
@@ -50,13 +50,13 @@ fn apply(chain: &Chain, world: &mut World, memory: &vm_memory::GuestMemoryMmap) 
     chain.check(memory)?;
     let mut reader = chain.reader(memory);
     let mut buffer = [0; BATCH * PostedWrite::SIZE];
+    // What was due before these writes came happens before them, and counts as late as it is.
+    world.run_due();
     loop {
         let read = reader.read(&mut buffer)?;
         if read == 0 {
             return Ok(());
         }
-        // What was due before these writes came happens before them, and counts as late as it is.
-        world.run_due();
         let now = world.now();
         for write in decode(&buffer[..read]) {
             world.write(write.offset, write.value, now);

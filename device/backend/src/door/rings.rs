@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use execlab_abi::wire::{QUEUE_COUNT, QUEUE_SIZE};
+use execlab_abi::wire::{QUEUE_COUNT, QUEUE_IRQ, QUEUE_SIZE};
 use vhost_user_backend::{VringMutex, VringState, VringT as _};
 use virtio_bindings::bindings::virtio_ring::VRING_AVAIL_F_NO_INTERRUPT;
 use virtio_queue::{Queue, QueueOwnedT as _, QueueT as _};
@@ -46,8 +46,8 @@ impl Rings {
         if !is_live(&state) {
             return false;
         }
-        if self.quiet {
-            // Without EVENT_IDX this sets NO_NOTIFY; with it the index that was announced last stays behind.
+        if self.quiet || queue == usize::from(QUEUE_IRQ) {
+            // Nobody waits for interrupt buffers yet. Without EVENT_IDX this sets NO_NOTIFY; with it the index that was announced last stays behind.
             let _ = state.get_queue_mut().disable_notification(memory);
         }
         drop(state);
@@ -100,13 +100,13 @@ impl Rings {
         let mut served = 0;
         while served < QUEUE_SIZE {
             match take(state.get_queue_mut(), memory) {
-                Taken::Chain(head, chain) => {
+                Ok(Some((head, chain))) => {
                     let written = handle(chain);
                     give_back(state.get_queue_mut(), memory, head, written);
                     served += 1;
                 }
-                Taken::Empty => break,
-                Taken::BadRing => return Pass { more: false, bad: true },
+                Ok(None) => break,
+                Err(_) => return Pass { more: false, bad: true },
             }
         }
         if served > 0 {
@@ -131,11 +131,14 @@ impl Rings {
         if !is_live(&state) {
             return true;
         }
+        if !self.quiet {
+            let _ = state.get_queue_mut().disable_notification(memory);
+        }
         let mut served = 0;
         let mut asked = false;
         let starved = loop {
             match take(state.get_queue_mut(), memory) {
-                Taken::Chain(head, chain) => match fill(&chain) {
+                Ok(Some((head, chain))) => match fill(&chain) {
                     Some(written) => {
                         give_back(state.get_queue_mut(), memory, head, written);
                         served += 1;
@@ -148,14 +151,14 @@ impl Rings {
                         break false;
                     }
                 },
-                Taken::Empty if !self.quiet && !asked => {
+                Ok(None) if !self.quiet && !asked => {
                     // Ask for a kick first and look again after, lest one be missed.
                     asked = true;
                     if !state.get_queue_mut().enable_notification(memory).unwrap_or(false) {
                         break true;
                     }
                 }
-                Taken::Empty | Taken::BadRing => break true,
+                Ok(None) | Err(_) => break true,
             }
         };
         if asked && !starved {
@@ -179,25 +182,20 @@ fn is_live(state: &State) -> bool {
     state.is_enabled() && state.get_queue().ready()
 }
 
-enum Taken {
-    Chain(u16, Result<Chain, ChainError>),
-    Empty,
-    BadRing,
-}
+/// A chain's head with what its descriptors say.
+type Offered = (u16, Result<Chain, ChainError>);
 
-fn take(queue: &mut Queue, memory: &GuestMemoryMmap) -> Taken {
+/// The next available chain, if there is one.
+///
+/// # Errors
+/// [`ChainError::BadRing`]: there is no telling which is the next.
+fn take(queue: &mut Queue, memory: &GuestMemoryMmap) -> Result<Option<Offered>, ChainError> {
     let size = queue.size();
-    match queue.iter(memory) {
-        Ok(mut available) => match available.next() {
-            Some(chain) => {
-                let head = chain.head_index();
-                let chain = if head < size { Chain::collect(chain) } else { Err(ChainError::Empty) };
-                Taken::Chain(head, chain)
-            }
-            None => Taken::Empty,
-        },
-        Err(_) => Taken::BadRing,
-    }
+    let mut available = queue.iter(memory).map_err(|_| ChainError::BadRing)?;
+    Ok(available.next().map(|chain| {
+        let head = chain.head_index();
+        (head, if head < size { Chain::collect(chain) } else { Err(ChainError::Empty) })
+    }))
 }
 
 fn give_back(queue: &mut Queue, memory: &GuestMemoryMmap, head: u16, written: u32) {

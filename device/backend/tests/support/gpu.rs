@@ -20,7 +20,9 @@ pub const HWSP: u32 = 0x1000;
 const LRCA: u32 = 0x1_0000;
 /// Its ring.
 const RING: u32 = 0x1_2000;
-/// Bytes of it.
+/// GGTT address of a batch.
+const BATCH: u32 = 0x1_4000;
+/// Bytes of the ring.
 const RING_SIZE: u32 = 4096;
 /// Context id.
 pub const ID: u32 = 0x77;
@@ -78,6 +80,16 @@ impl Guest {
             self.poke(RING + start + 4 * at, command);
         }
         self.poke(LRCA + context::STATE_OFFSET + 4 * context::RING_TAIL as u32, end);
+    }
+
+    /// Makes the ring's only command the start of a batch that starts itself.
+    pub fn emit_endless_batch(&mut self) {
+        let start = [mi::BATCH_BUFFER_START_GGTT, BATCH, 0, mi::NOOP];
+        for (at, command) in (0..).zip(start) {
+            self.poke(RING + 4 * at, command);
+            self.poke(BATCH + 4 * at, command);
+        }
+        self.poke(LRCA + context::STATE_OFFSET + 4 * context::RING_TAIL as u32, 16);
     }
 
     /// The four ELSP writes of the context alone.
