@@ -116,7 +116,9 @@ impl Rig {
         let measurement = bench.probe.measure(bench.setting.block_ns)?;
         let after = self.counters(bench, &load);
         let failed = load.has_failed();
-        match load.finish() {
+        let gone = bench.device.check();
+        match load.finish(gone.is_err()) {
+            _ if gone.is_err() => gone?,
             Err(error) => return Err(self.explain(bench, &error)),
             Ok(()) if failed => bail!("the load ended before it was told to"),
             Ok(()) => {}

@@ -58,6 +58,7 @@ struct Lane {
 /// A running load.
 pub struct Load {
     stop: Arc<AtomicBool>,
+    abandon: Arc<AtomicBool>,
     full: Arc<AtomicU64>,
     thread: RtHandle<Result<()>>,
 }
@@ -73,10 +74,12 @@ impl Load {
         let lanes = setting.engines.iter().map(lane).collect::<Result<Vec<Lane>>>()?;
         let batch = driver.batch_create(setting.batch_ns)?;
         let stop = Arc::new(AtomicBool::new(false));
+        let abandon = Arc::new(AtomicBool::new(false));
         let full = Arc::new(AtomicU64::new(0));
         let mut worker = Worker {
             driver: Arc::clone(driver),
             stop: Arc::clone(&stop),
+            abandon: Arc::clone(&abandon),
             full: Arc::clone(&full),
             spec: RequestSpec { batch: Some(batch.address()) },
             random: SmallRng::seed_from_u64(setting.seed),
@@ -86,7 +89,7 @@ impl Load {
             let _kept = batch;
             worker.run(lanes)
         })?;
-        Ok(Self { stop, full, thread })
+        Ok(Self { stop, abandon, full, thread })
     }
 
     /// Times so far that a ring was full.
@@ -99,11 +102,13 @@ impl Load {
         self.thread.is_finished()
     }
 
-    /// Stops submitting and waits until everything submitted is complete.
+    /// Stops submitting and waits until everything submitted is complete; with `abandon` it does not wait, as
+    /// there is no device left to wait for.
     ///
     /// # Errors
     /// When a request is not complete after 10 s.
-    pub fn finish(self) -> Result<()> {
+    pub fn finish(self, abandon: bool) -> Result<()> {
+        self.abandon.store(abandon, Relaxed);
         self.stop.store(true, Relaxed);
         self.thread.join().context("the load's thread panicked; see its message")?
     }
@@ -112,6 +117,7 @@ impl Load {
 struct Worker {
     driver: Arc<Gpu>,
     stop: Arc<AtomicBool>,
+    abandon: Arc<AtomicBool>,
     full: Arc<AtomicU64>,
     spec: RequestSpec,
     random: SmallRng,
@@ -128,7 +134,7 @@ impl Worker {
             }
             turn += 1;
         }
-        self.drain(&lanes)
+        self.drain(&mut lanes)
     }
 
     fn submit(&self, engine: Engine, context: &mut Context<Recycled>) -> Result<()> {
@@ -170,24 +176,35 @@ impl Worker {
         Ok(true)
     }
 
-    fn drain(&self, lanes: &[Lane]) -> Result<()> {
+    /// Waits until everything is complete, by polling: interrupts stay as they were during the block.
+    fn drain(&self, lanes: &mut [Lane]) -> Result<()> {
         let kernel = self.driver.kernel();
+        let patience = kernel.now() + PATIENCE_NS;
+        let pause = || {
+            kernel.sleep_until(kernel.now() + LOOK_NS);
+            kernel.now() < patience && !self.abandon.load(Relaxed)
+        };
         for lane in lanes {
-            for context in &lane.contexts {
-                let deadline = kernel.now() + PATIENCE_NS;
-                self.driver.wait(context, context.last_seqno(), deadline).with_context(|| {
-                    format!("the GPU hangs: {}, after {PATIENCE_S} s", lane.engine.name())
-                })?;
+            for context in &mut lane.contexts {
+                while {
+                    context.retire();
+                    context.in_flight() > 0
+                } {
+                    if !pause() {
+                        let (engine, left) = (lane.engine.name(), context.in_flight());
+                        bail!(
+                            "the GPU hangs: {left} requests on {engine} are not complete after {PATIENCE_S} s"
+                        );
+                    }
+                }
             }
         }
-        let patience = kernel.now() + PATIENCE_NS;
         while !self.driver.is_idle() {
-            if kernel.now() >= patience {
+            if !pause() {
                 bail!(
                     "all requests are complete, but the driver never heard of it: an interrupt or event is lost"
                 );
             }
-            kernel.sleep_until(kernel.now() + LOOK_NS);
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     match whole() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("submit-latency: {error:#}");
+            eprintln!("submit-latency: {}", words(&error));
             ExitCode::FAILURE
         }
     }
@@ -46,9 +46,38 @@ fn whole() -> Result<()> {
         .and_then(|setting| run::run(&setting, &cancel, &mut output, cli.plan.is_none()));
     let last = match &outcome {
         Ok(()) => Line::Done,
-        Err(error) => Line::Failure(Failure { message: format!("{error:#}") }),
+        Err(error) => Line::Failure(Failure { message: words(error) }),
     };
     let written = output.line(&last).context("the results cannot be written");
     // The first error explains the second.
     outcome.and(written)
+}
+
+/// An error with its causes in one line. Some errors say their cause themselves; it is not said twice.
+fn words(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |mut said, cause| {
+        let cause = cause.to_string();
+        if !said.contains(&cause) {
+            if !said.is_empty() {
+                said.push_str(": ");
+            }
+            said.push_str(&cause);
+        }
+        said
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_that_was_said_already_is_not_repeated() {
+        let io = || std::io::Error::other("broken");
+        assert_eq!(
+            words(&anyhow::Error::new(io()).context("cannot open: broken; do this")),
+            "cannot open: broken; do this"
+        );
+        assert_eq!(words(&anyhow::Error::new(io()).context("block 3")), "block 3: broken");
+    }
 }
