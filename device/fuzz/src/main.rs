@@ -142,12 +142,15 @@ fn report(target: Target, seed: u64, summary: &Summary) {
 
 fn replay(target: Target, seed: u64, case: u64, save: Option<&std::path::Path>) -> anyhow::Result<ExitCode> {
     let mut saved = Ok(());
+    let mut began = Instant::now();
     let verdict = campaign::replay(target, seed, case, |input| {
         println!("{} bytes: {}", input.len(), hex(input));
         if let Some(path) = save {
             saved = std::fs::write(path, input).with_context(|| path.display().to_string());
         }
+        began = Instant::now();
     });
+    println!("took {:?}", began.elapsed());
     saved?;
     Ok(say(&verdict))
 }
