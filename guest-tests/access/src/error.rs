@@ -47,7 +47,7 @@ pub enum Error {
     },
     /// The device refused a step of the vhost-user conversation.
     #[error(
-        "vhost-user: {step} at {}: {source}; does another process hold the device, or is it no execlab-device?",
+        "vhost-user: {step} at {}: {source}; is it an execlab-device that listens there?",
         socket.display()
     )]
     Handshake {
@@ -67,8 +67,10 @@ pub enum Error {
         /// The feature, in the specification's words.
         feature: &'static str,
     },
-    /// A control request got no answer in time.
-    #[error("no answer to {op} within {after:?}; is the device process alive?")]
+    /// A control request, or a message of the vhost-user conversation, got no answer in time.
+    #[error(
+        "no answer to {op} within {after:?}; is the device process alive, and does no other client hold it?"
+    )]
     NoAnswer {
         /// The request.
         op: &'static str,

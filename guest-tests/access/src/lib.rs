@@ -19,6 +19,7 @@ pub mod native;
 pub mod pci;
 mod queues;
 mod virtqueue;
+mod watchdog;
 
 use std::path::Path;
 use std::sync::Arc;

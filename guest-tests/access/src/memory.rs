@@ -170,6 +170,31 @@ pub(crate) mod tests {
         Arc::new(SharedMemory::new(region, frames))
     }
 
+    /// What the device sees of such memory: bytes by the addresses it was given.
+    pub(crate) struct DeviceView(Pages);
+
+    impl DeviceView {
+        pub(crate) fn new(memory: &Arc<SharedMemory>) -> Self {
+            let pages = memory.region.size() / PAGE;
+            Self(Pages { memory: Arc::clone(memory), first: 0, pages })
+        }
+
+        fn offset(&self, addr: u64) -> usize {
+            let half = self.0.pages * PAGE / 2;
+            (addr & 0xffff_ffff) as usize + if addr >> 32 == 7 { half } else { 0 }
+        }
+
+        pub(crate) fn read(&self, addr: u64, len: u32) -> Vec<u8> {
+            let mut bytes = vec![0; len as usize];
+            self.0.copy_out(self.offset(addr), &mut bytes);
+            bytes
+        }
+
+        pub(crate) fn write(&self, addr: u64, bytes: &[u8]) {
+            self.0.copy_in(self.offset(addr), bytes);
+        }
+    }
+
     #[test]
     fn pages_are_given_out_once_and_run_out_with_an_error() {
         let memory = private(8);

@@ -23,6 +23,7 @@ use crate::event::Event;
 use crate::link::Link;
 use crate::memory::SharedMemory;
 use crate::virtqueue::VirtQueue;
+use crate::watchdog::Watchdog;
 use crate::{Error, features};
 
 /// Guest-physical address of the memory given to the device. Above 4 GiB, so that a lost upper half of an
@@ -34,7 +35,7 @@ const GUEST_BASE: u64 = 0x1_0000_0000;
 pub struct NativeOptions {
     /// Bytes of memory to share with the device; rounded up to pages.
     pub memory: usize,
-    /// How long the device may take for one answer.
+    /// How long the device may take for the vhost-user handshake, and then for each answer.
     pub timeout: Duration,
 }
 
@@ -64,7 +65,7 @@ pub fn connect(socket: &Path, options: &NativeOptions) -> Result<Arc<AnyDevice>,
         queues.push(queue);
         kicks.push(kick);
     }
-    let link = NativeLink { socket: talk.stream, kicks, interrupt };
+    let link = NativeLink { socket: talk.end()?, kicks, interrupt };
     AnyDevice::start(Parts { link: Link::Native(link), memory, queues, timeout: options.timeout })
 }
 
@@ -73,24 +74,38 @@ struct Conversation {
     path: PathBuf,
     stream: UnixStream,
     frontend: Frontend,
+    watchdog: Watchdog,
+    timeout: Duration,
 }
 
 impl Conversation {
     fn open(socket: &Path, timeout: Duration) -> Result<Self, Error> {
         let connect = || {
             let stream = UnixStream::connect(socket)?;
-            // One description, so this limits the frontend's reads and writes too.
-            stream.set_read_timeout(Some(timeout))?;
-            stream.set_write_timeout(Some(timeout))?;
-            Ok((stream.try_clone()?, stream))
+            Ok((stream.try_clone()?, Watchdog::new(&stream, timeout)?, stream))
         };
-        let (ours, theirs) = connect().map_err(|source| Error::Connect { socket: socket.into(), source })?;
+        let (theirs, watchdog, stream) =
+            connect().map_err(|source| Error::Connect { socket: socket.into(), source })?;
         let frontend = Frontend::from_stream(theirs, u64::from(QUEUE_COUNT));
-        Ok(Self { path: socket.into(), stream: ours, frontend })
+        Ok(Self { path: socket.into(), stream, frontend, watchdog, timeout })
     }
 
     fn step<T>(&self, step: &'static str, result: vhost::Result<T>) -> Result<T, Error> {
-        result.map_err(|source| Error::Handshake { step, socket: self.path.clone(), source })
+        result.map_err(|source| {
+            if self.watchdog.fired() {
+                return Error::NoAnswer { op: step, after: self.timeout };
+            }
+            Error::Handshake { step, socket: self.path.clone(), source }
+        })
+    }
+
+    /// Nothing more is said; the connection stays, unless time ran out after the last message.
+    fn end(self) -> Result<UnixStream, Error> {
+        let Self { stream, watchdog, timeout, .. } = self;
+        if watchdog.call_off() {
+            return Err(Error::NoAnswer { op: "the vhost-user handshake", after: timeout });
+        }
+        Ok(stream)
     }
 
     /// Returns whether the rings use EVENT_IDX.

@@ -69,7 +69,7 @@ pub fn open(prefer: Option<&str>) -> Result<Arc<AnyDevice>, Error> {
             match open_with(&function, *driver) {
                 Ok(device) => return Ok(device),
                 Err(error) => {
-                    let _ = write!(tried, "\n  {} with {}: {error}", function.address(), driver.name());
+                    let _ = write!(tried, "\n  {}: {error}", driver.name());
                 }
             }
         }

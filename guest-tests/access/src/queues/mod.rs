@@ -7,3 +7,6 @@ mod posted;
 pub(crate) use control::Control;
 pub(crate) use interrupts::Interrupts;
 pub(crate) use posted::Posted;
+
+#[cfg(test)]
+mod tests;
