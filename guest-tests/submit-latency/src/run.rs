@@ -40,8 +40,8 @@ pub fn run(setting: &Setting, cancel: &Arc<AtomicBool>, output: &mut Output, tal
     );
     let system = System::prepare(cpu);
     let mut notes = system.notes().to_vec();
-    let _awake = KeepAwake::start(cpu)?;
-    notes.push("a SCHED_IDLE thread keeps the CPU out of idle states, in all arms".to_owned());
+    let (_awake, how) = keep_awake(cpu)?;
+    notes.push(how);
     let probe = Probe::start(probe_config(setting), Arc::clone(cancel))?;
     notes.push(format!("{} ns for reading the clock are subtracted from each sample", probe.clock_cost_ns()));
     let environment = environment::describe(&device, &plan.probe, notes)?;
@@ -108,4 +108,15 @@ fn summary(index: u32, total: u32, arm: &str, measured: &Measured) -> String {
         rate("submissions"),
         rate("interrupts"),
     )
+}
+
+/// Keeps the CPU out of idle states, in all arms alike. A kernel that polls when idle needs no thread for it; and where
+/// it does not, the thread costs: in Linux 6.1 a thread that comes back from SCHED_FIFO may have to wait a tick for it.
+fn keep_awake(cpu: usize) -> Result<(Option<KeepAwake>, String)> {
+    let command_line = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    if command_line.split_whitespace().any(|word| word == "idle=poll") {
+        return Ok((None, "the kernel polls when idle (idle=poll), in all arms".to_owned()));
+    }
+    let thread = KeepAwake::start(cpu)?;
+    Ok((Some(thread), "a SCHED_IDLE thread keeps the CPU out of idle states, in all arms".to_owned()))
 }
