@@ -126,7 +126,9 @@ fn thread_id() -> u32 {
 mod tests {
     use super::*;
     use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
     use std::thread;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn four_threads_counting_lose_nothing() {
@@ -156,6 +158,54 @@ mod tests {
         drop(guard);
         waiter.join().unwrap();
         assert_eq!(*lock.lock(), 1);
+    }
+
+    /// The case the lock is for: the holder has no priority, a thread of middle priority keeps it from running,
+    /// and the waiter of high priority lends the holder its own.
+    #[test]
+    fn a_waiter_at_fifo_99_lifts_the_holder_over_a_fifo_50_hog() {
+        use execlab_posix::{Policy, RtThread};
+        // Shorter than the kernel lets a FIFO thread have the CPU (0.95 s of each second).
+        let limit = Duration::from_millis(500);
+        let lock = Arc::new(PiLock::new(()));
+        let (held, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let on_cpu = |name: &str, policy| RtThread::new(name).cpu(0).policy(policy);
+        let (its_lock, its_held) = (Arc::clone(&lock), Arc::clone(&held));
+        let holder = on_cpu("holder", Policy::Other).spawn(move || {
+            let guard = its_lock.lock();
+            its_held.store(true, Ordering::Release);
+            while guard.lock.word.load(Ordering::Relaxed) & (1 << 31) == 0 {
+                hint::spin_loop();
+            }
+        });
+        let holder = holder.unwrap();
+        while !held.load(Ordering::Acquire) {
+            thread::yield_now();
+        }
+        let its_done = Arc::clone(&done);
+        let hog = on_cpu("hog", Policy::Fifo(50)).spawn(move || {
+            let start = Instant::now();
+            while !its_done.load(Ordering::Acquire) && start.elapsed() < limit {
+                hint::spin_loop();
+            }
+            start.elapsed()
+        });
+        // Goes to the hog's CPU when it has its priority, or it would not come to get it.
+        let waiter = RtThread::new("waiter").policy(Policy::Fifo(99)).spawn(move || {
+            let mut cpu = rustix::thread::CpuSet::new();
+            cpu.set(0);
+            rustix::thread::sched_setaffinity(None, &cpu).unwrap();
+            drop(lock.lock());
+            done.store(true, Ordering::Release);
+        });
+        // Without the right to SCHED_FIFO there is nobody to starve anybody, and the holder needs a waiter to end.
+        let (Ok(hog), Ok(waiter)) = (hog, waiter) else {
+            println!("skipped: no right to SCHED_FIFO");
+            return;
+        };
+        waiter.join().unwrap();
+        assert!(hog.join().unwrap() < limit, "the holder waited for the hog to end");
+        holder.join().unwrap();
     }
 
     #[test]
