@@ -23,7 +23,7 @@ pub enum Point {
     /// From the moment at which a CSB entry's write index is visible to the moment at which the entry itself
     /// is: the "late entry" fault of Tiger Lake. Zero on a well-behaved part.
     CsbVisible = 6,
-    /// From an IIR bit being set to the interrupt reaching the CPU.
+    /// From an engine raising an interrupt to its bit in IIR and the message (MSI) that follows at once.
     IrqDeliver = 7,
     /// From the execution of a seqno store (`MI_STORE_DWORD_IMM`, `MI_FLUSH_DW`, `PIPE_CONTROL` post-sync) to its
     /// being visible to the CPU.
