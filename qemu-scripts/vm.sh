@@ -7,7 +7,7 @@ usage() {
 usage: KERNEL=FILE INITRD=FILE vm.sh [further QEMU arguments]
 
 Boots a guest that has the device of device.sh on its PCI bus. The console is
-this terminal (Ctrl-A X ends QEMU); results go to a file.
+this terminal (Ctrl-C ends QEMU); results go to a file.
 `cargo lab vm --print` prints the same lines with a kernel and an initramfs
 that execlab made.
 
@@ -79,7 +79,7 @@ exec "$qemu" -nodefaults -no-user-config -display none -no-reboot \
     -device intel-iommu,intremap=on \
     -kernel "$KERNEL" -initrd "$INITRD" \
     -append "console=ttyS0 rdinit=/init panic=-1 loglevel=4 no_timer_check intel_iommu=on ${APPEND-}" \
-    -chardev stdio,id=console,mux=on -serial chardev:console -mon console \
+    -chardev stdio,id=console -serial chardev:console \
     -chardev "file,id=results,path=${RESULTS:-results.jsonl}" \
     -device virtio-serial-pci-non-transitional \
     -device virtserialport,chardev=results,name=execlab.results \
