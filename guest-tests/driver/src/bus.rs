@@ -21,7 +21,8 @@ pub trait Bus: Send + Sync + 'static {
     type Error: core::fmt::Display + core::fmt::Debug + Send + Sync + 'static;
 
     /// MMIO read. A mirrored register (see `execlab_abi::mirror`) comes from the register page with acquire
-    /// order; any other costs a round trip.
+    /// order; any other costs a round trip, and as on PCI Express the device has then applied every write that the
+    /// caller posted before.
     fn read32(&self, offset: u32) -> u32;
 
     /// Posted MMIO writes, applied by the device in this order, with one doorbell at most. Waits, spinning, for

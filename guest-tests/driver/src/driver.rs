@@ -1,12 +1,12 @@
 //! The driver as a whole.
 
-use alloc::collections::VecDeque;
+use alloc::boxed::Box;
 use alloc::string::ToString as _;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicBool;
 
 use atomic_refcell::AtomicRefCell;
-use execlab_abi::PAGE_SIZE;
 use execlab_abi::engine::{ENGINE_COUNT, Engine};
 use execlab_abi::wire::{IrqRecord, PostedWrite};
 use execlab_abi::{irq, lab};
@@ -21,11 +21,11 @@ use crate::kernel::{Kernel, SpinLock, WaitQueue};
 use crate::mmio::Mmio;
 use crate::ports::Ports;
 use crate::queue::Queue;
-use crate::request::{self, Batch, RequestSpec};
+use crate::request::{self, Batch, MIN_BYTES, RequestSpec};
 use crate::variant::Variant;
 
-/// Requests for which a queue has room without allocating.
-const QUEUE_CAPACITY: usize = 1024;
+/// Longest ring that RING_CTL can describe, in pages: 2 MiB.
+const RING_PAGES_MAX: usize = 512;
 
 /// What a driver is made with.
 #[derive(Debug, Clone)]
@@ -36,12 +36,16 @@ pub struct DriverConfig {
     pub engines: Vec<Engine>,
 }
 
+/// The engines by index; those that are not driven are none.
+type Engines<K, B> = [Option<Arc<EngineState<K, B>>>; ENGINE_COUNT];
+
 /// An execlists driver for one device.
 pub struct Driver<K: Kernel, B: Bus> {
     kernel: Arc<K>,
     bus: Arc<B>,
     mmio: Arc<Mmio<K, B>>,
-    engines: [Option<Arc<EngineState<K, B>>>; ENGINE_COUNT],
+    variant: Variant,
+    engines: Engines<K, B>,
     ggtt: K::SpinLock<(Ggtt, u32)>,
     counting: Arc<Counting>,
 }
@@ -55,7 +59,7 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
         let mmio = Arc::new(Mmio::new(Arc::clone(&kernel), Arc::clone(&bus)));
         let counting = Arc::new(Counting::default());
         let mut ggtt = Ggtt::new();
-        let mut engines: [Option<Arc<EngineState<K, B>>>; ENGINE_COUNT] = [const { None }; ENGINE_COUNT];
+        let mut engines: Engines<K, B> = [const { None }; ENGINE_COUNT];
         for engine in &config.engines {
             if engines[engine.index()].is_some() {
                 return Err(DriverError::Engines);
@@ -71,9 +75,10 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
                     mmio: Arc::clone(&mmio),
                     counting: Arc::clone(&counting),
                     hwsp,
-                    timeline: kernel.new_lock("timeline", Queue::new(QUEUE_CAPACITY)),
+                    timeline: kernel.new_lock("timeline", Queue::new()),
                     ports: AtomicRefCell::new(Ports::new(FIRST_CSB_HEAD)),
-                    tasklet: kernel.new_tasklet(alloc::boxed::Box::new(move |place| {
+                    ports_active: AtomicBool::new(false),
+                    tasklet: kernel.new_tasklet(Box::new(move |place| {
                         if let Some(engine) = weak.upgrade() {
                             engine.tasklet(place);
                         }
@@ -90,15 +95,19 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
         }
         enable_interrupts(&mmio);
         let ggtt = kernel.new_lock("ggtt", (ggtt, 1));
-        Ok(Arc::new(Self { kernel, bus, mmio, engines, ggtt, counting }))
+        Ok(Arc::new(Self { kernel, bus, mmio, variant: config.variant, engines, ggtt, counting }))
     }
 
-    /// Creates a context on `engine` with a ring of `ring_pages` pages (1 to 512).
+    /// Creates a context on `engine` with a ring of `ring_pages` pages (1 to 512), and makes room in the engine's
+    /// queue for all that the ring can hold: submitting allocates nothing.
     ///
     /// # Errors
-    /// [`DriverError`] when memory or GGTT is short, or the engine is not driven.
+    /// [`DriverError`] when memory or GGTT is short, the engine is not driven, or there is no such ring.
     pub fn context_create(&self, engine: Engine, ring_pages: usize) -> Result<Context<B::Dma>, DriverError> {
-        self.engine(engine)?;
+        let state = self.engines[engine.index()].as_ref().ok_or(DriverError::NoSuchEngine(engine.name()))?;
+        if !(1..=RING_PAGES_MAX).contains(&ring_pages) {
+            return Err(DriverError::RingSize { pages: ring_pages });
+        }
         let image = alloc(&*self.bus, IMAGE_PAGES, "a context image")?;
         let ring = alloc(&*self.bus, ring_pages, "a ring")?;
         let (image_ggtt, ring_ggtt, id) = self.ggtt.with_irqsave(|(ggtt, next_id)| {
@@ -106,19 +115,9 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
             *next_id += 1;
             Ok::<_, DriverError>((ggtt.map(&self.mmio, &image)?, ggtt.map(&self.mmio, &ring)?, id))
         })?;
-        let ring_bytes = (ring_pages * PAGE_SIZE as usize) as u32;
-        let hw = ContextHw::new(image, image_ggtt, id, engine, ring_ggtt, ring_bytes);
-        Ok(Context {
-            hw: Arc::new(hw),
-            engine: engine.index(),
-            ring,
-            ring_bytes,
-            emit: 0,
-            retired: 0,
-            pending: VecDeque::with_capacity(ring_bytes as usize / 32),
-            last_seqno: 0,
-            priority: 0,
-        })
+        let hw = ContextHw::new(image, image_ggtt, id, engine, ring, ring_ggtt);
+        state.reserve(hw.ring_bytes as usize / MIN_BYTES);
+        Ok(Context::new(hw, engine))
     }
 
     /// Creates a batch that keeps its engine busy for `busy_ns` modelled nanoseconds; 0 is an empty batch.
@@ -138,10 +137,30 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
     /// # Errors
     /// [`SubmitError::RingFull`] when the ring has no room even after retiring: the caller decides how to wait.
     pub fn submit(&self, context: &mut Context<B::Dma>, spec: RequestSpec) -> Result<u32, SubmitError> {
-        let Some(engine) = &self.engines[context.engine] else { return Err(SubmitError::RingFull) };
-        let request = request::emit(context, engine.engine, spec)?;
+        let engine = self.engine_of(context).ok_or(SubmitError::RingFull)?;
+        let request = request::emit(context, spec).ok_or(SubmitError::RingFull)?;
         engine.submit_request(request);
-        Ok(context.last_seqno)
+        Ok(context.last_seqno())
+    }
+
+    /// Submits a request and returns its seqno. While the ring is full it sleeps as i915's `wait_for_space` does:
+    /// until the first request has completed that leaves enough room, or until `deadline_ns`.
+    ///
+    /// # Errors
+    /// [`WaitError::TimedOut`] with the request that it waited for; nothing was submitted.
+    pub fn submit_waiting(
+        &self,
+        context: &mut Context<B::Dma>,
+        spec: RequestSpec,
+        deadline_ns: u64,
+    ) -> Result<u32, WaitError> {
+        loop {
+            if let Ok(seqno) = self.submit(context, spec) {
+                return Ok(seqno);
+            }
+            let seqno = context.seqno_before_room(request::bytes(context.engine(), spec));
+            self.wait(context, seqno.unwrap_or(context.last_seqno()), deadline_ns)?;
+        }
     }
 
     /// Waits until request `seqno` of the context is complete, or until `deadline_ns`, with the user interrupt on.
@@ -153,13 +172,12 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
         if complete() {
             return Ok(());
         }
-        let Some(engine) = &self.engines[context.engine] else {
-            return Err(WaitError::TimedOut { seqno, reached: context.hw.seqno() });
-        };
+        let timed_out = || WaitError::TimedOut { seqno, reached: context.hw.seqno() };
+        let engine = self.engine_of(context).ok_or_else(timed_out)?;
         engine.user_irq(true);
         let done = engine.waiters.wait_until(deadline_ns, &mut complete);
         engine.user_irq(false);
-        if done { Ok(()) } else { Err(WaitError::TimedOut { seqno, reached: context.hw.seqno() }) }
+        if done { Ok(()) } else { Err(timed_out()) }
     }
 
     /// The interrupt handler's half that runs with interrupts off. Call it in interrupt context.
@@ -183,10 +201,7 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
     /// Whether no engine has a request in a port or in its queue.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.engines
-            .iter()
-            .flatten()
-            .all(|engine| engine.irq_off(|queue| queue.is_empty() && !engine.ports.borrow().active()))
+        self.engines.iter().flatten().all(|engine| engine.is_idle())
     }
 
     /// What was counted so far.
@@ -201,14 +216,31 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
         &self.kernel
     }
 
+    /// Where each step runs.
+    #[must_use]
+    pub const fn variant(&self) -> Variant {
+        self.variant
+    }
+
+    /// The engines that are driven, in index order.
+    pub fn engines(&self) -> impl Iterator<Item = Engine> {
+        self.engines.iter().flatten().map(|engine| engine.engine)
+    }
+
     /// Looks at the device's error state, and at what the driver could make no sense of.
     ///
     /// # Errors
-    /// [`DriverError::Violation`] when the device has recorded one, [`DriverError::StrayEvents`].
+    /// [`DriverError::Violation`] when the device has recorded one, [`DriverError::StrayEvents`],
+    /// [`DriverError::Disorder`].
     pub fn check_device(&self) -> Result<(), DriverError> {
         let count = self.counting.stray_events.get();
         if count > 0 {
             return Err(DriverError::StrayEvents { count });
+        }
+        let unexpected = self.counting.unexpected_last_events.get();
+        let early = self.counting.events_before_seqno.get();
+        if unexpected + early > 0 {
+            return Err(DriverError::Disorder { unexpected, early });
         }
         let read = |offset| self.bus.read32(offset);
         let count = read(lab::ERROR_COUNT);
@@ -224,8 +256,8 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
         })
     }
 
-    fn engine(&self, engine: Engine) -> Result<&Arc<EngineState<K, B>>, DriverError> {
-        self.engines[engine.index()].as_ref().ok_or(DriverError::NoSuchEngine(engine.name()))
+    fn engine_of(&self, context: &Context<B::Dma>) -> Option<&EngineState<K, B>> {
+        self.engines[context.engine().index()].as_deref()
     }
 }
 

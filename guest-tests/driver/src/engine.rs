@@ -1,6 +1,7 @@
 //! One engine: status page, ports, queue.
 
 use alloc::sync::Arc;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use atomic_refcell::AtomicRefCell;
 use execlab_abi::csb::{self, Entry};
@@ -32,6 +33,8 @@ pub(crate) struct EngineState<K: Kernel, B: Bus> {
     /// Ports and CSB position. The tasklet's own serialisation, or the timeline lock, guards them, as in i915; the
     /// cell turns a mistake in that into a panic.
     pub(crate) ports: AtomicRefCell<Ports<B::Dma>>,
+    /// Whether a port holds a request, for those who may not look at the ports.
+    pub(crate) ports_active: AtomicBool,
     pub(crate) tasklet: TaskletId,
     pub(crate) waiters: K::WaitQueue,
     /// Number of waiters that need the user interrupt, under a lock because the mask follows it.
@@ -66,13 +69,32 @@ impl<K: Kernel, B: Bus> EngineState<K, B> {
             span = self.kernel.now().saturating_sub(start);
             result
         });
-        self.counting.irq_off_sections.add(1);
-        self.counting.irq_off_total_ns.add(span);
-        self.counting.irq_off_longest_ns.max(span);
+        self.counting.irq_off(span);
         result
     }
 
-    /// A waiter came (`+1`) or went: the user interrupt is unmasked while there is one.
+    /// Whether queue and ports are empty. From any context: the ports are whoever's who processes the CSB.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.timeline.with_irqsave(|queue| queue.is_empty() && !self.ports_active.load(Ordering::Acquire))
+    }
+
+    /// Makes room in the queue for one more context, which has at most `requests` requests in flight.
+    pub(crate) fn reserve(&self, requests: usize) {
+        loop {
+            let (before, contexts) = self.timeline.with_irqsave(|queue| queue.capacity());
+            let room = Queue::room(before + requests, contexts + 1);
+            // What is not needed any more is freed here, outside the lock.
+            if self.timeline.with_irqsave(|queue| queue.grow(room, requests)).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// A waiter comes or goes: the user interrupt is unmasked while there is one.
+    ///
+    /// When this returns for one that comes, the device has the mask: what completes from then on raises the
+    /// interrupt, and what completed before has its seqno visible. Without the posting read, a request could complete
+    /// between the waiter's look at the seqno and the arrival of the mask, and nobody would be told.
     pub(crate) fn user_irq(&self, comes: bool) {
         self.irq_users.with_irqsave(|users| {
             let before = *users;
@@ -83,5 +105,9 @@ impl<K: Kernel, B: Bus> EngineState<K, B> {
                 self.mmio.write(&[PostedWrite { offset: self.engine.reg(ring::IMR), value }]);
             }
         });
+        if comes {
+            // Each waiter for itself: the mask that an earlier one wrote may still be under way.
+            self.mmio.posting_read(self.engine.reg(ring::IMR));
+        }
     }
 }

@@ -22,6 +22,12 @@ pub enum DriverError {
         /// How many were wanted.
         pages: usize,
     },
+    /// A ring has 1 to 512 pages: RING_CTL holds no other length.
+    #[error("a ring of {pages} pages; it can have 1 to 512")]
+    RingSize {
+        /// How many were wanted.
+        pages: usize,
+    },
     /// No engine was asked for, or one twice.
     #[error("the driver needs at least one engine, and each at most once")]
     Engines,
@@ -48,6 +54,17 @@ pub enum DriverError {
         /// How many.
         count: u64,
     },
+    /// Contexts left the hardware in a way that hardware has not.
+    #[error(
+        "{unexpected} contexts left with an event that does not say where the engine went, {early} before their \
+         seqno was visible"
+    )]
+    Disorder {
+        /// Events without element switch or active→idle as it should be, or with a preemption.
+        unexpected: u64,
+        /// Events that came before the seqno of the last request.
+        early: u64,
+    },
 }
 
 /// A request could not be submitted.
@@ -61,7 +78,7 @@ pub enum SubmitError {
     Busy,
 }
 
-/// A wait ended without its request being complete.
+/// A wait ended without its request being complete, or without room for a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WaitError {
     /// The deadline came first.

@@ -3,7 +3,9 @@
 //!
 //! A submission's path: [`Driver::submit`] emits the request into its ring (`request`), queues it (`queue`), and
 //! runs or defers the steps (`steps`): process the CSB, dequeue into the two ports, write ELSP. *Where* each step
-//! runs is all that a [`Variant`] says.
+//! runs (`placement`) is all that a [`Variant`] says.
+//!
+//! With the feature `conformance`, what every variant must do in every world is a module of its own.
 #![no_std]
 
 extern crate alloc;
@@ -11,16 +13,20 @@ extern crate alloc;
 pub mod bus;
 mod context;
 mod counters;
+mod csb;
 mod driver;
 mod engine;
 mod error;
 mod ggtt;
 pub mod kernel;
 mod mmio;
+mod placement;
 mod ports;
 mod queue;
 mod request;
 mod steps;
+#[cfg(test)]
+mod testing;
 mod variant;
 
 pub use context::Context;

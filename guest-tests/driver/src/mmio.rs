@@ -32,9 +32,21 @@ impl<K: Kernel, B: Bus> Mmio<K, B> {
         self.bus.write(writes);
     }
 
+    /// Reads a register for nothing but the order: everything written before has reached the device afterwards
+    /// (`POSTING_READ`). The register must not be a mirrored one.
+    pub(crate) fn posting_read(&self, offset: u32) {
+        let _ = self.read(offset);
+    }
+
     /// Writes GGTT entries: mapped write-combining, so they cost next to nothing each.
     pub(crate) fn write_combined(&self, writes: &[PostedWrite]) {
         self.bus.write(writes);
+    }
+
+    /// Spends what taking forcewake costs before ELSP or the CSB registers are touched: nothing on parts and years
+    /// that need none, by the device's profile.
+    pub(crate) fn take_forcewake(&self) {
+        self.spend(self.costs.forcewake_ns, 1);
     }
 
     /// What `gen8_irq_handler` spends: master off; one bank read, its clearing write; master on. The bits themselves

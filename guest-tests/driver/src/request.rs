@@ -7,7 +7,6 @@ use execlab_abi::{lab, mi};
 
 use crate::bus::Dma;
 use crate::context::{Context, ContextHw};
-use crate::error::SubmitError;
 
 /// A batch in memory that the device sees.
 #[derive(Debug)]
@@ -51,6 +50,7 @@ pub struct RequestSpec {
 pub(crate) struct Request<D> {
     pub(crate) hw: Arc<ContextHw<D>>,
     pub(crate) priority: i32,
+    pub(crate) seqno: u32,
     /// Tail right after the breadcrumb.
     pub(crate) tail: u32,
     /// Tail after the two dwords of WaIdleLiteRestore.
@@ -60,53 +60,94 @@ pub(crate) struct Request<D> {
 // Not derived: that would ask D to be Clone.
 impl<D> Clone for Request<D> {
     fn clone(&self) -> Self {
-        Self { hw: Arc::clone(&self.hw), priority: self.priority, tail: self.tail, wa_tail: self.wa_tail }
+        Self {
+            hw: Arc::clone(&self.hw),
+            priority: self.priority,
+            seqno: self.seqno,
+            tail: self.tail,
+            wa_tail: self.wa_tail,
+        }
     }
 }
 
-/// Most dwords that one request takes.
-const MAX_DWORDS: u32 = 24;
+/// Dwords that call a batch, between arbitration on and off (`gen8_emit_bb_start`).
+const CALL: u32 = 6;
+/// Dwords of PIPE_CONTROL.
+const STORE_RENDER: u32 = 6;
+/// Dwords of MI_FLUSH_DW.
+const STORE_OTHER: u32 = 4;
+/// Dwords of the rest: user interrupt, arbitration on, the two of WaIdleLiteRestore.
+const REST: u32 = 4;
+/// Bytes of the shortest request, a breadcrumb on an engine other than render.
+pub(crate) const MIN_BYTES: usize = 4 * (STORE_OTHER + REST) as usize;
 
-/// Emits a request into the context's ring (`gen8_emit_bb_start`, `gen8_emit_breadcrumb`).
-pub(crate) fn emit<D: Dma>(
-    context: &mut Context<D>,
-    engine: Engine,
-    spec: RequestSpec,
-) -> Result<Request<D>, SubmitError> {
-    if context.room() < 4 * MAX_DWORDS {
-        context.retire();
-        if context.room() < 4 * MAX_DWORDS {
-            return Err(SubmitError::RingFull);
-        }
-    }
-    // Seqno 0 is what a fresh timeline holds; it is passed over at the wrap.
-    let seqno = context.last_seqno.wrapping_add(1).max(1);
+/// Bytes that a request takes, an even number of dwords as RING_TAIL wants it.
+pub(crate) const fn bytes(engine: Engine, spec: RequestSpec) -> u32 {
+    let store = if matches!(engine, Engine::Rcs0) { STORE_RENDER } else { STORE_OTHER };
+    let call = if spec.batch.is_some() { CALL } else { 0 };
+    4 * (call + store + REST)
+}
+
+/// Emits a request into the context's ring (`gen8_emit_bb_start`, `gen8_emit_breadcrumb`); `None` when the ring has
+/// no room even after retiring.
+pub(crate) fn emit<D: Dma>(context: &mut Context<D>, spec: RequestSpec) -> Option<Request<D>> {
+    let engine = context.engine();
+    let seqno = context.begin(bytes(engine, spec))?;
     if let Some(batch) = spec.batch {
-        for dword in [mi::ARB_ENABLE, mi::BATCH_BUFFER_START_GGTT, batch, 0, mi::ARB_DISABLE, mi::NOOP] {
-            context.push(dword);
-        }
+        context.push(&[mi::ARB_ENABLE, mi::BATCH_BUFFER_START_GGTT, batch, 0, mi::ARB_DISABLE, mi::NOOP]);
     }
     let address = context.hw.seqno_address;
     if engine == Engine::Rcs0 {
         let flags = mi::PIPE_CONTROL_CS_STALL
             | mi::PIPE_CONTROL_GGTT
             | (mi::POST_SYNC_IMMEDIATE << mi::POST_SYNC_SHIFT);
-        for dword in [mi::PIPE_CONTROL, flags, address, 0, seqno, 0] {
-            context.push(dword);
-        }
+        context.push(&[mi::PIPE_CONTROL, flags, address, 0, seqno, 0]);
     } else {
-        for dword in [mi::FLUSH_DW_STORE, address | mi::FLUSH_DW_GGTT, 0, seqno] {
-            context.push(dword);
+        context.push(&[mi::FLUSH_DW_STORE, address | mi::FLUSH_DW_GGTT, 0, seqno]);
+    }
+    // Always emitted; RING_IMR decides whether it raises anything, and lets it through while somebody waits.
+    context.push(&[mi::USER_INTERRUPT, mi::ARB_ENABLE]);
+    let tail = context.position();
+    // WaIdleLiteRestore: room by which the tail can move when the request is submitted again.
+    context.push(&[mi::ARB_CHECK, mi::NOOP]);
+    let wa_tail = context.position();
+    context.end(seqno);
+    Some(Request { hw: Arc::clone(&context.hw), priority: context.priority, seqno, tail, wa_tail })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Pages;
+
+    #[test]
+    fn a_request_takes_the_bytes_that_it_reserved_and_its_tails_are_a_qword_apart() {
+        for engine in Engine::ALL {
+            for batch in [None, Some(0x4_0000)] {
+                let hw = ContextHw::new(Pages::new(2), 0x1_0000, 1, engine, Pages::new(1), 0x2_0000);
+                let mut context = Context::new(hw, engine);
+                let spec = RequestSpec { batch };
+                let request = emit(&mut context, spec).unwrap();
+                assert_eq!(request.wa_tail, bytes(engine, spec));
+                assert_eq!(request.wa_tail - request.tail, 8);
+                assert!(request.tail.is_multiple_of(8) && request.wa_tail as usize >= MIN_BYTES);
+            }
         }
     }
-    context.push(mi::USER_INTERRUPT);
-    context.push(mi::ARB_ENABLE);
-    let tail = context.emit;
-    // WaIdleLiteRestore: room by which the tail can move when the request is submitted again.
-    context.push(mi::ARB_CHECK);
-    context.push(mi::NOOP);
-    let wa_tail = context.emit;
-    context.last_seqno = seqno;
-    context.pending.push_back((seqno, wa_tail));
-    Ok(Request { hw: Arc::clone(&context.hw), priority: context.priority, tail, wa_tail })
+
+    #[test]
+    fn what_is_emitted_is_made_of_whole_commands_that_the_abi_knows() {
+        let hw = ContextHw::new(Pages::new(2), 0x1_0000, 1, Engine::Rcs0, Pages::new(1), 0x2_0000);
+        let mut context = Context::new(hw, Engine::Rcs0);
+        let request = emit(&mut context, RequestSpec { batch: Some(0x4_0000) }).unwrap();
+        let mut at = 0;
+        let mut headers = alloc::vec::Vec::new();
+        while at < request.wa_tail {
+            let header = context.hw.ring.read32(at as usize);
+            headers.push(header);
+            at += 4 * mi::command_dwords(header).unwrap();
+        }
+        assert_eq!(at, request.wa_tail);
+        assert!(headers.contains(&mi::BATCH_BUFFER_START_GGTT) && headers.contains(&mi::PIPE_CONTROL));
+    }
 }
