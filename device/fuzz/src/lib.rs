@@ -37,7 +37,8 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: &[Target] = &[targets::profile::TARGET, targets::mmio::TARGET, targets::context::TARGET];
+pub const TARGETS: &[Target] =
+    &[targets::profile::TARGET, targets::mmio::TARGET, targets::context::TARGET, targets::wire::TARGET];
 
 impl Target {
     /// The target of that name.

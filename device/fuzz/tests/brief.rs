@@ -38,3 +38,8 @@ fn the_gpu_survives_five_seconds_of_register_writes() {
 fn the_gpu_survives_five_seconds_of_corrupt_contexts() {
     brief("context");
 }
+
+#[test]
+fn the_door_survives_five_seconds_of_chains_and_messages() {
+    brief("wire");
+}

@@ -2,10 +2,11 @@
 
 use execlab_abi::engine::Engine;
 use execlab_abi::lab::Violation;
-use execlab_abi::{csb, ggtt};
+use execlab_abi::{csb, ggtt, irq};
 use execlab_model::{BadAddress, Config, Env, Gpu, TraceEvent, TraceKind};
 use execlab_profile::Sampler;
 
+use super::bus::Bus;
 use super::memory::Memory;
 use crate::Reached;
 
@@ -76,6 +77,9 @@ fn number(kind: TraceKind) -> usize {
         _ => EVENTS.len(),
     }
 }
+
+/// Longest that a correct guest waits for a reset or for two requests, in nanoseconds of device time: 1 s.
+const PATIENCE_NS: u64 = 1_000_000_000;
 
 /// Most things that may happen while a case lets them: far more than any case needs, far less than a hang.
 const MAX_EVENTS: u32 = 100_000;
@@ -179,28 +183,6 @@ impl Lab {
         self.world.homeless = None;
     }
 
-    /// Empties memory and takes back every page of it.
-    pub fn forget(&mut self) {
-        for offset in std::mem::take(&mut self.written) {
-            self.gpu.mmio_write(offset, 0, self.now, &mut self.world);
-        }
-        self.world.memory.clear();
-    }
-
-    /// The guest writes a register.
-    pub fn write(&mut self, offset: u32, value: u32) {
-        if (ggtt::GSM_OFFSET..ggtt::GSM_OFFSET + ggtt::GSM_SIZE).contains(&offset) {
-            self.world.memory.note_entry(value);
-            self.written.push(offset);
-        }
-        self.gpu.mmio_write(offset, value, self.now, &mut self.world);
-    }
-
-    /// The guest reads a register.
-    pub fn read(&mut self, offset: u32) -> u32 {
-        self.gpu.mmio_read(offset, self.now)
-    }
-
     /// Time passes.
     pub fn advance(&mut self, ns: u64) {
         self.now = self.now.saturating_add(ns);
@@ -215,20 +197,6 @@ impl Lab {
                 Some(due) if due <= end => self.advance(due.saturating_sub(self.now)),
                 _ => return,
             }
-        }
-    }
-
-    /// Lets everything come to an end within `ns`.
-    ///
-    /// # Errors
-    /// If it does not.
-    pub fn finish(&mut self, ns: u64) -> Result<(), String> {
-        let end = self.now.saturating_add(ns);
-        self.settle(MAX_EVENTS, ns);
-        match self.gpu.next_deadline() {
-            Some(due) if due <= end => Err(format!("still busy after {MAX_EVENTS} deadlines")),
-            Some(due) => Err(format!("still busy after {ns} ns, next at {due}")),
-            None => Ok(()),
         }
     }
 
@@ -251,5 +219,52 @@ impl Lab {
             Some(due) if due < self.now => Err(format!("deadline {due} is before {}", self.now)),
             _ => Ok(()),
         }
+    }
+}
+
+impl Bus for Lab {
+    fn write(&mut self, offset: u32, value: u32) {
+        if (ggtt::GSM_OFFSET..ggtt::GSM_OFFSET + ggtt::GSM_SIZE).contains(&offset) {
+            self.world.memory.note_entry(value);
+            self.written.push(offset);
+        }
+        self.gpu.mmio_write(offset, value, self.now, &mut self.world);
+    }
+
+    fn read(&mut self, offset: u32) -> u32 {
+        self.gpu.mmio_read(offset, self.now)
+    }
+
+    fn put(&mut self, page: u32, at: u32, value: u32) {
+        self.world.memory.put(page, at, value);
+    }
+
+    fn get(&self, page: u32, at: u32) -> u32 {
+        self.world.memory.get(page, at)
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        let end = self.now.saturating_add(PATIENCE_NS);
+        self.settle(MAX_EVENTS, PATIENCE_NS);
+        match self.gpu.next_deadline() {
+            Some(due) if due <= end => Err(format!("still busy after {MAX_EVENTS} deadlines")),
+            Some(due) => Err(format!("still busy after {PATIENCE_NS} ns, next at {due}")),
+            None => Ok(()),
+        }
+    }
+
+    fn take_interrupts(&mut self) -> [u32; irq::BANKS] {
+        self.gpu.take_interrupts(self.now, &mut self.world).unwrap_or_default()
+    }
+
+    fn reset(&mut self) {
+        self.gpu.reset(self.now, &mut self.world);
+    }
+
+    fn forget(&mut self) {
+        for offset in std::mem::take(&mut self.written) {
+            self.gpu.mmio_write(offset, 0, self.now, &mut self.world);
+        }
+        self.world.memory.clear();
     }
 }

@@ -54,13 +54,6 @@ impl Memory {
         }
     }
 
-    /// The guest's own store of many dwords.
-    pub fn put_all(&mut self, page: u32, at: u32, values: &[u32]) {
-        for (n, value) in (0..).zip(values) {
-            self.put(page, at + 4 * n, *value);
-        }
-    }
-
     /// The guest's own load of a dword.
     #[must_use]
     pub fn get(&self, page: u32, at: u32) -> u32 {

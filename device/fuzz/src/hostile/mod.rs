@@ -2,6 +2,8 @@
 //!
 //! Most of what comes out is close to right. Pure noise is refused at the first check and tests nothing behind it.
 
+pub mod bus;
+pub mod door;
 pub mod guest;
 pub mod lab;
 pub mod layout;

@@ -6,6 +6,7 @@ use execlab_abi::descriptor::Descriptor;
 use execlab_abi::lab::Violation;
 
 use super::gpu;
+use crate::hostile::bus::Bus as _;
 use crate::hostile::{guest, lab, layout, pick, program};
 use crate::{Target, Verdict};
 
@@ -62,17 +63,17 @@ fn play(lab: &mut lab::Lab, u: &mut Unstructured<'_>) -> Verdict {
 fn corrupt(lab: &mut lab::Lab, u: &mut Unstructured<'_>) -> Result<()> {
     for n in 0..layout::CONTEXTS {
         guest::fill_ring(lab, n, &program::program(u)?);
-        lab.world.memory.put_all(layout::batch(n), 0, &program::program(u)?);
+        lab.put_all(layout::batch(n), 0, &program::program(u)?);
     }
     for _ in 0..u.int_in_range(0..=4)? {
         let page = layout::image(u.int_in_range(0..=layout::CONTEXTS - 1)?) + 1;
         let field = if u.ratio(3, 4)? { *u.choose(&FIELDS)? } else { u.int_in_range(0..=63)? };
-        lab.world.memory.put(page, 4 * field as u32, pick::value(u)?);
+        lab.put(page, 4 * field as u32, pick::value(u)?);
     }
     for _ in 0..u.int_in_range(0..=2)? {
         // An entry of a page table that leads astray.
         let (level, at) = (u.int_in_range(0..=3)?, u.int_in_range(0..=3)?);
-        lab.world.memory.put(layout::table(level), 4 * at, pick::value(u)?);
+        lab.put(layout::table(level), 4 * at, pick::value(u)?);
     }
     Ok(())
 }
@@ -91,7 +92,7 @@ fn submit(lab: &mut lab::Lab, u: &mut Unstructured<'_>) -> Result<()> {
     match u.int_in_range(0..=3)? {
         0 => {
             let [at, value] = pick::signal(u)?;
-            lab.world.memory.put(layout::seqnos(), at, value);
+            lab.put(layout::seqnos(), at, value);
         }
         1 => lab.advance(pick::nanoseconds(u)?),
         _ => lab.settle(24, 1_000_000),

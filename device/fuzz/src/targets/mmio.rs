@@ -6,6 +6,7 @@ use execlab_abi::lab::Violation;
 use execlab_abi::{context as image, ggtt};
 
 use super::gpu;
+use crate::hostile::bus::Bus as _;
 use crate::hostile::{guest, lab, layout, pick, program};
 use crate::{Target, Verdict};
 
@@ -63,18 +64,18 @@ fn step(lab: &mut lab::Lab, u: &mut Unstructured<'_>) -> Result<()> {
         }
         12 => {
             let batch = layout::batch(u.int_in_range(0..=3)?);
-            lab.world.memory.put_all(batch, 0, &program::program(u)?);
+            lab.put_all(batch, 0, &program::program(u)?);
         }
         13 => {
             if u.ratio(1, 4)? {
                 let [at, value] = pick::signal(u)?;
-                lab.world.memory.put(layout::seqnos(), at, value);
+                lab.put(layout::seqnos(), at, value);
                 return Ok(());
             }
             let (page, at) = (u.int_in_range(0..=layout::PAGES - 1)?, u.int_in_range(0..=0x3ff)?);
             // Half of all stores go to where an image keeps its registers.
             let at = if u.arbitrary()? { at % (image::PDP0_LDW as u32 + 1) } else { at };
-            lab.world.memory.put(page, 4 * at, pick::value(u)?);
+            lab.put(page, 4 * at, pick::value(u)?);
         }
         14 => {
             let page = u.int_in_range(0..=layout::PAGES - 1)?;
@@ -87,7 +88,7 @@ fn step(lab: &mut lab::Lab, u: &mut Unstructured<'_>) -> Result<()> {
             guest::map(lab, page, to);
         }
         _ => {
-            let _ = lab.gpu.take_interrupts(lab.now, &mut lab.world);
+            let _ = lab.take_interrupts();
         }
     }
     Ok(())

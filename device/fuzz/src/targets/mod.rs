@@ -4,3 +4,4 @@ pub mod context;
 mod gpu;
 pub mod mmio;
 pub mod profile;
+pub mod wire;
