@@ -239,7 +239,7 @@ pub(crate) fn used_index(used: &Pages) -> u16 {
     used.load16(INDEX, Ordering::Acquire)
 }
 
-/// `vring_need_event` (virtio 1.3, §2.7.7.1): the index went past `event` on its way from `old` to `new`.
+/// `vring_need_event` (`include/uapi/linux/virtio_ring.h`): the index went past `event` on its way from `old` to `new`.
 fn need_event(event: u16, new: u16, old: u16) -> bool {
     new.wrapping_sub(event).wrapping_sub(1) < new.wrapping_sub(old)
 }
