@@ -9,12 +9,26 @@ use crate::error::{Fault, low};
 #[derive(Debug)]
 pub(crate) struct Ggtt {
     entries: Vec<u64>,
+    /// First entry that may differ from 0, and the one behind the last: a reset, which a guest may ask for as often
+    /// as it likes, need not clear 8 MiB.
+    written: (usize, usize),
 }
+
+/// No entry written.
+const NONE: (usize, usize) = (usize::MAX, 0);
 
 impl Ggtt {
     /// No entry present.
     pub(crate) fn new() -> Self {
-        Self { entries: vec![0; ggtt::ENTRIES as usize] }
+        Self { entries: vec![0; ggtt::ENTRIES as usize], written: NONE }
+    }
+
+    /// Forgets all entries.
+    pub(crate) fn clear(&mut self) {
+        let (first, end) = std::mem::replace(&mut self.written, NONE);
+        if let Some(written) = self.entries.get_mut(first..end) {
+            written.fill(0);
+        }
     }
 
     /// Reads half an entry; `offset` is relative to [`ggtt::GSM_OFFSET`], 0 outside.
@@ -25,7 +39,10 @@ impl Ggtt {
 
     /// Writes half an entry; `offset` as for [`read_half`](Self::read_half), ignored outside.
     pub(crate) fn write_half(&mut self, offset: u32, value: u32) {
-        if let Some(entry) = self.entries.get_mut(offset as usize / 8) {
+        let index = offset as usize / 8;
+        if let Some(entry) = self.entries.get_mut(index) {
+            let (first, end) = self.written;
+            self.written = (first.min(index), end.max(index + 1));
             *entry = if offset & 4 == 0 {
                 (*entry & !0xffff_ffff) | u64::from(value)
             } else {

@@ -128,7 +128,7 @@ impl Gpu {
     /// Power-on state: registers, GGTT, engines, error state. Counters, random streams and time go on.
     pub fn reset<E: Env>(&mut self, now: u64, env: &mut E) {
         self.moved_to(now);
-        self.ggtt = Ggtt::new();
+        self.ggtt.clear();
         self.irq = Banks::new();
         self.gdrst = u64::MAX;
         self.regs.clear(env);
