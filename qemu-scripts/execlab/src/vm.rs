@@ -10,11 +10,10 @@ use execlab_launch::process::Process;
 use execlab_launch::{DeviceConfig, DeviceProcess, Interrupt, Machine, WorkDir};
 
 use crate::cli::VmArgs;
-use crate::prepare;
+use crate::{prepare, workspace};
 
 /// Prints the line of the device and the line of QEMU; unless `--print`, runs both with the console on the
-/// terminal. Without a program of its own the guest boots, says so and powers off; give one with
-/// `--program`.
+/// terminal. Without a program of its own the guest boots, says so and powers off.
 ///
 /// # Errors
 /// When something is missing or ends with a failure.
@@ -23,8 +22,10 @@ pub fn vm(root: &Path, args: &VmArgs, interrupt: &Interrupt) -> Result<()> {
     let device = prepare::device(root)?;
     let parts = prepare::vm(root, &args.guest, &programs, interrupt)?;
     let work = WorkDir::create()?;
-    let initrd = initrd(root, args, &parts.initramfs.bytes, &work)?;
-    let socket = work.join("device");
+    // What is printed to be run later must outlive us.
+    let folder = if args.print { workspace::cache(root) } else { work.path().to_owned() };
+    let initrd = initrd(args, &parts.initramfs.bytes, &folder)?;
+    let socket = if args.print { PathBuf::from("/tmp/execlab-device.sock") } else { work.join("device") };
     let device = DeviceConfig {
         binary: device,
         socket: socket.clone(),
@@ -63,12 +64,12 @@ pub fn vm(root: &Path, args: &VmArgs, interrupt: &Interrupt) -> Result<()> {
     }
 }
 
-/// The image with its plan. For `--print` it must outlive us: it goes into the cache then.
-fn initrd(root: &Path, args: &VmArgs, image: &[u8], work: &WorkDir) -> Result<PathBuf> {
+/// The image with its plan, in `folder`.
+fn initrd(args: &VmArgs, image: &[u8], folder: &Path) -> Result<PathBuf> {
     let boot = BootPlan { results: ResultsChannel::None, ..BootPlan::new(args.program.clone()) };
     let mut bytes = image.to_vec();
     bytes.extend(plan_segment(&boot, None)?);
-    let path = if args.print { crate::workspace::cache(root).join("vm-initrd") } else { work.join("initrd") };
+    let path = folder.join("vm-initrd");
     std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
 }
