@@ -126,7 +126,12 @@ impl Core {
     pub fn serve(&mut self, queue: usize) -> bool {
         let Self { world, rings, .. } = self;
         match u16::try_from(queue) {
-            Ok(execlab_abi::wire::QUEUE_CONTROL) => control::serve(rings, world),
+            Ok(execlab_abi::wire::QUEUE_CONTROL) => {
+                // As on PCI Express, a read pushes the writes that were posted before it ahead of itself: drivers
+                // read back a mask to know that it is in force.
+                let more = posted::serve(rings, world);
+                control::serve(rings, world) || more
+            }
             Ok(execlab_abi::wire::QUEUE_MMIO) => posted::serve(rings, world),
             // The interrupt queue's buffers are taken when there is something to put into them.
             _ => false,
