@@ -11,6 +11,8 @@
 extern crate alloc;
 
 pub mod bus;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod context;
 mod counters;
 mod csb;
