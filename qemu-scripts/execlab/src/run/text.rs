@@ -53,7 +53,7 @@ fn verdicts(analysis: &Analysis) -> String {
     let mut text = String::new();
     for metric in &analysis.metrics {
         for against in &metric.against {
-            let _ = writeln!(text, "VERDICT {:<4} {}", metric.metric.name(), sentence(against));
+            let _ = writeln!(text, "VERDICT {:<4} (us) {}", metric.metric.name(), sentence(against));
         }
     }
     text
