@@ -33,6 +33,8 @@ pub const PAGES: u32 = BUFFERS + BUFFER_PAGES;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Passes after which a queue must be empty: each one takes up to a whole ring of chains.
 const MAX_PASSES: u32 = 8;
+/// What memory is emptied with.
+static ZEROES: [u8; layout::SIZE] = [0; layout::SIZE];
 /// Descriptor flag: another follows.
 pub const NEXT: u16 = 1;
 /// Descriptor flag: the device writes.
@@ -73,7 +75,7 @@ impl Door {
     pub fn new() -> Result<Self, String> {
         let profile = Profile::builtin("instant").unwrap_or_default();
         let device = Device::new(Settings::new(profile)).map_err(|e| e.to_string())?;
-        let size = PAGES as usize * PAGE_SIZE as usize;
+        let size = PAGES as usize * layout::STRIDE;
         let memory =
             GuestMemoryMmap::from_ranges(&[(GuestAddress(layout::BASE), size)]).map_err(|e| e.to_string())?;
         device.lock().set_memory(std::sync::Arc::new(memory.clone()));
@@ -100,7 +102,7 @@ impl Door {
     /// Empties rings and buffers, and stops and starts every ring, as a driver does that begins anew.
     pub fn restart_rings(&mut self, event_idx: bool) {
         self.device.lock().rings.clear();
-        self.store(layout::gpa(RINGS), &[0; (PAGES - RINGS) as usize * PAGE_SIZE as usize]);
+        self.store(layout::gpa(RINGS), &ZEROES[..(PAGES - RINGS) as usize * layout::STRIDE]);
         for queue in 0..QUEUE_COUNT {
             let vring = &self.vrings[usize::from(queue)];
             let [descriptors, available, used] = Self::ring(queue);
@@ -240,8 +242,7 @@ impl Door {
 
     /// Sends the collected register writes.
     fn flush(&mut self) {
-        // Three pages in a row hold a chunk; guest memory is one piece.
-        for chunk in std::mem::take(&mut self.posted).chunks(3 * PAGE_SIZE as usize) {
+        for chunk in std::mem::take(&mut self.posted).chunks(PAGE_SIZE as usize) {
             self.store(layout::gpa(BUFFERS + 2), chunk);
             self.exchange(QUEUE_MMIO, Some((BUFFERS + 2, chunk.len() as u32)), None);
         }
@@ -317,6 +318,6 @@ impl Bus for Door {
     }
 
     fn forget(&mut self) {
-        self.store(layout::BASE, &[0; layout::SIZE]);
+        self.store(layout::BASE, &ZEROES);
     }
 }

@@ -1,4 +1,5 @@
-//! Where a case's guest keeps its things: a small memory with one page after another.
+//! Where a case's guest keeps its things: a small memory in which every other page is used. The ones in between are
+//! never given to the device, so that an access that runs over the end of a page shows.
 
 use execlab_abi::PAGE_SIZE;
 use execlab_abi::engine::{ENGINE_COUNT, Engine};
@@ -6,11 +7,13 @@ use execlab_abi::engine::{ENGINE_COUNT, Engine};
 /// Guest-physical address of the first page of guest memory. Not 0, so that an address computed from nothing falls
 /// outside.
 pub const BASE: u64 = 0x4000_0000;
-/// Pages of guest memory.
+/// Pages that the guest uses.
 pub const PAGES: u32 = 48;
 /// Bytes of guest memory.
-pub const SIZE: usize = PAGES as usize * PAGE_SIZE as usize;
-/// GGTT address of page 0; the pages that follow are mapped in order.
+pub const SIZE: usize = PAGES as usize * STRIDE;
+/// From one page to the next.
+pub const STRIDE: usize = 2 * PAGE_SIZE as usize;
+/// GGTT address of page 0; the pages that follow are mapped in order and without gaps.
 pub const GGTT: u32 = 0x0010_0000;
 /// Contexts for each engine.
 pub const CONTEXTS: u32 = 3;
@@ -31,7 +34,7 @@ const TABLES: u32 = SEQNOS + 1;
 /// Guest-physical address of a page.
 #[must_use]
 pub const fn gpa(page: u32) -> u64 {
-    BASE + page as u64 * PAGE_SIZE
+    BASE + page as u64 * STRIDE as u64
 }
 
 /// GGTT address of a page.

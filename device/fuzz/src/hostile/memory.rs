@@ -9,9 +9,9 @@ use super::layout;
 pub struct Memory {
     bytes: Vec<u8>,
     /// One bit for each page that the guest has given.
-    given: u64,
+    given: u128,
     /// One bit for each page that is not all zeroes.
-    dirty: u64,
+    dirty: u128,
     /// The first access of the device that nothing explains.
     offence: Option<String>,
     /// Accesses of the device that were inside, and that were refused for being outside.
@@ -48,7 +48,7 @@ impl Memory {
     /// The guest's own store of a dword at byte `at` of `page`. Outside its memory it stores nothing.
     pub fn put(&mut self, page: u32, at: u32, value: u32) {
         self.dirty |= bit(layout::gpa(page) + u64::from(at));
-        let at = page as usize * PAGE_SIZE as usize + at as usize;
+        let at = page as usize * layout::STRIDE + at as usize;
         if let Some(to) = self.bytes.get_mut(at..at + 4) {
             to.copy_from_slice(&value.to_le_bytes());
         }
@@ -57,7 +57,7 @@ impl Memory {
     /// The guest's own load of a dword.
     #[must_use]
     pub fn get(&self, page: u32, at: u32) -> u32 {
-        let at = page as usize * PAGE_SIZE as usize + at as usize;
+        let at = page as usize * layout::STRIDE + at as usize;
         self.bytes.get(at..at + 4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
     }
 
@@ -126,10 +126,10 @@ impl Memory {
 }
 
 /// The bit of the page at a guest-physical address; none outside of guest memory.
-fn bit(gpa: u64) -> u64 {
-    const { assert!(layout::PAGES <= 64) };
+fn bit(gpa: u64) -> u128 {
+    const { assert!(layout::SIZE <= 128 * PAGE_SIZE as usize) };
     match gpa.checked_sub(layout::BASE).map(|at| at / PAGE_SIZE) {
-        Some(page) if page < u64::from(layout::PAGES) => 1 << page,
+        Some(page) if page < (layout::SIZE as u64 / PAGE_SIZE) => 1 << page,
         _ => 0,
     }
 }
@@ -162,6 +162,14 @@ mod tests {
         memory.put(5, 0, layout::gpa(3) as u32 | 3);
         assert_eq!(memory.device_write(layout::gpa(3), &[1]), Some(()));
         assert_eq!(memory.offence(), None);
+    }
+
+    #[test]
+    fn an_access_to_the_page_behind_one_that_was_given_is_an_offence() {
+        let mut memory = Memory::default();
+        memory.note_entry(ggtt::pte(layout::gpa(3)) as u32);
+        let _ = memory.device_read(layout::gpa(3) + 0x1000, &mut [0; 4]);
+        assert!(memory.offence().unwrap().contains("no entry"));
     }
 
     #[test]

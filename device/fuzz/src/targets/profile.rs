@@ -100,11 +100,13 @@ const WORDS: &[&str] = &[
 ];
 
 /// Short texts, each near another refusal.
-const TEXTS: [&str; 7] = [
+const TEXTS: [&str; 9] = [
     "delay.elsp.accept = \"1.5us\"\n",
     "[delay]\n\"csb.visible\" = { uniform = [\"20us\", \"30us\"] }\n",
     "[delay]\n\"csb.visible\" = \"-1us\"\n",
     "[delay]\n\"csb.visible\" = \"0.5ns\"\n",
+    "[engine.vecs0.delay]\nbatch.execute = \"1e3us\"\n",
+    "[engine.rcs.delay]\narbitration = \"60.1s\"\n",
     "[delay]\n\"csb.visible\" = \"1ns\"\ncsb.visible = \"1ns\"\n",
     "delay.\"irq.deliver\" = { mixture = [{ weight = nan, delay = \"1us\" }] }",
     "delay.\"irq.deliver\" = { mixture = [{ delay = { mixture = [{ delay = { mixture = [{ delay = { mixture = [{ \
