@@ -99,8 +99,9 @@ fn measure(
 ) -> Result<Row> {
     let profile = folder.join("profile.toml");
     fs::write(&profile, profile_text(point, delay_ns)).context("cannot write a profile")?;
-    let _device = Device::start(args, wait, &profile, &folder.join("device"))?;
-    let mut rig = Rig::connect(&folder.join("device"))?;
+    // A socket of its own: the file of the one before still lies there.
+    let socket = folder.join(format!("{wait}-{point}-{delay_ns}"));
+    let (_device, mut rig) = start(args, wait, &profile, &socket)?;
     // About a second for each row.
     let count = args.samples.min(1_000_000_000 / delay_ns.max(1)).max(20);
     let mut late = Vec::new();
@@ -163,27 +164,29 @@ fn floors(args: &Args, after: &str) -> Result<()> {
 /// A device process that ends with this value.
 struct Device(Child);
 
-impl Device {
-    fn start(args: &Args, wait: &str, profile: &Path, socket: &Path) -> Result<Self> {
-        let mut command = Command::new(&args.device);
-        command.arg("--socket").arg(socket).arg("--profile").arg(profile).args(["--wait", wait]);
-        if wait == "poll" {
-            command.args(["--cpu", &args.device_cpu.to_string()]);
-        }
-        command.env("EXECLAB_LOG", "error").stdin(Stdio::null());
-        let child = command.spawn().with_context(|| format!("cannot start {}", args.device.display()))?;
-        let mut device = Self(child);
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while !socket.exists() {
-            if let Some(status) = device.0.try_wait()? {
-                bail!("the device process ended with {status}");
+/// Starts a device and connects to it as soon as it listens.
+fn start(args: &Args, wait: &str, profile: &Path, socket: &Path) -> Result<(Device, Rig)> {
+    let mut command = Command::new(&args.device);
+    command.arg("--socket").arg(socket).arg("--profile").arg(profile).args(["--wait", wait]);
+    if wait == "poll" {
+        command.args(["--cpu", &args.device_cpu.to_string()]);
+    }
+    command.env("EXECLAB_LOG", "error").stdin(Stdio::null());
+    let child = command.spawn().with_context(|| format!("cannot start {}", args.device.display()))?;
+    let mut device = Device(child);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        match Rig::connect(socket) {
+            Ok(rig) => return Ok((device, rig)),
+            Err(error) if Instant::now() > deadline => {
+                return Err(error.context("the device does not answer after 10 s"));
             }
-            if Instant::now() > deadline {
-                bail!("the device process does not listen after 10 s");
-            }
-            std::thread::sleep(Duration::from_millis(1));
+            // Not listening yet.
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
-        Ok(device)
+        if let Some(status) = device.0.try_wait()? {
+            bail!("the device process ended with {status}");
+        }
     }
 }
 
