@@ -5,6 +5,8 @@
 mod support;
 
 use execlab_abi::engine::Engine;
+use execlab_driver::bus::BusCosts;
+use execlab_driver::kernel::Kernel as _;
 use execlab_driver::{Counters, RequestSpec, Variant};
 use support::bus::Seen;
 use support::kernel::Level;
@@ -87,16 +89,69 @@ fn the_same_seed_gives_the_same_run_to_the_nanosecond() {
         let mut context = machine.driver.context_create(Engine::Vecs0, 1).unwrap();
         for _ in 0..500 {
             while machine.driver.submit(&mut context, RequestSpec::default()).is_err() {
-                execlab_driver::kernel::Kernel::sleep_until(
-                    &machine.kernel,
-                    execlab_driver::kernel::Kernel::now(&machine.kernel) + 500,
-                );
+                machine.kernel.sleep_until(machine.kernel.now() + 500);
             }
         }
         machine.settle();
-        (execlab_driver::kernel::Kernel::now(&machine.kernel), machine.driver.counters(), machine.bus.seen())
+        (machine.kernel.now(), machine.driver.counters(), machine.bus.seen())
     };
     for variant in Variant::ALL {
         assert_eq!(run(variant), run(variant), "{}", variant.name());
     }
+}
+
+#[test]
+fn a_submission_spends_four_writes_and_forcewake_where_the_bus_asks_for_it_with_interrupts_off() {
+    for (forcewake_ns, expected) in [(0, 400), (20_000, 20_400)] {
+        for variant in Variant::ALL {
+            let costs = BusCosts { read_ns: 1000, write_ns: 100, forcewake_ns };
+            let machine = Machine::with_costs(variant, FAR, 1, 0, costs);
+            let mut context = machine.driver.context_create(Engine::Rcs0, 1).unwrap();
+            let start = machine.kernel.now();
+            machine.driver.submit(&mut context, RequestSpec::default()).unwrap();
+            assert_eq!(machine.kernel.now() - start, expected, "{}", variant.name());
+            assert_eq!(machine.driver.counters().irq_off_longest_ns, expected, "{}", variant.name());
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_spends_master_off_bank_read_and_clear_and_master_on() {
+    let costs = BusCosts { read_ns: 1000, write_ns: 100, forcewake_ns: 0 };
+    let machine = Machine::with_costs(Variant::Tasklet, FAR, 1, 0, costs);
+    let start = machine.kernel.now();
+    machine.driver.handle_irq(&execlab_abi::wire::IrqRecord { iir: [0x100, 0, 0, 0], ..Default::default() });
+    // Two of the master register, one IIR clear; the master's summary and one IIR read.
+    assert_eq!(machine.kernel.now() - start, 3 * 100 + 2 * 1000);
+    assert_eq!(machine.driver.counters().context_switch_interrupts, 1);
+}
+
+#[test]
+fn a_second_driver_takes_over_engines_whose_csb_is_somewhere_in_its_ring() {
+    for variant in Variant::ALL {
+        let mut machine = Machine::new(Variant::Tasklet, USUAL, 5, 300);
+        for _ in 0..3 {
+            for engine in Engine::ALL {
+                let mut context = machine.driver.context_create(engine, 1).unwrap();
+                for _ in 0..5 {
+                    let seqno = machine.driver.submit(&mut context, RequestSpec::default()).unwrap();
+                    machine.driver.wait(&context, seqno, machine.kernel.now() + 1_000_000_000).unwrap();
+                }
+            }
+            machine.settle();
+            machine.driver.check_device().unwrap();
+            machine = machine.reload(variant);
+        }
+    }
+}
+
+#[test]
+fn a_context_may_be_dropped_while_its_requests_are_in_flight() {
+    let machine = Machine::new(Variant::Direct2018, FAR, 1, 100);
+    for _ in 0..3 {
+        let mut context = machine.driver.context_create(Engine::Vcs0, 1).unwrap();
+        machine.driver.submit(&mut context, RequestSpec::default()).unwrap();
+    }
+    machine.settle();
+    machine.driver.check_device().unwrap();
 }

@@ -96,17 +96,24 @@ pub struct ModelBus {
     device: Mutex<Device>,
     kernel: TestKernel,
     post_ns: u64,
+    costs: BusCosts,
     seen: Arc<Mutex<Seen>>,
 }
 
 impl ModelBus {
-    pub fn new(kernel: &TestKernel, profile: &Profile, seed: u64, post_ns: u64) -> Arc<Self> {
+    pub fn new(
+        kernel: &TestKernel,
+        profile: &Profile,
+        seed: u64,
+        post_ns: u64,
+        costs: BusCosts,
+    ) -> Arc<Self> {
         let gpu = Gpu::new(Config { sampler: Sampler::new(profile, seed, 1.0), ..Default::default() });
         let memory = Arc::new(Memory(Mutex::new(vec![0; MEMORY])));
         let outside = Outside { memory, line: false, mirror: BTreeMap::new() };
         let device = Device { gpu, outside, posted: VecDeque::new(), next_page: 1, sequence: 0 };
         let kernel = kernel.clone();
-        Arc::new(Self { device: Mutex::new(device), kernel, post_ns, seen: Arc::default() })
+        Arc::new(Self { device: Mutex::new(device), kernel, post_ns, costs, seen: Arc::default() })
     }
 
     fn device(&self) -> MutexGuard<'_, Device> {
@@ -171,7 +178,7 @@ impl Bus for ModelBus {
     }
 
     fn costs(&self) -> BusCosts {
-        BusCosts { read_ns: 100, write_ns: 10, forcewake_ns: 0 }
+        self.costs
     }
 
     fn alloc(&self, pages: usize) -> Result<ModelDma, &'static str> {

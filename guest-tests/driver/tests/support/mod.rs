@@ -5,10 +5,10 @@
 pub mod bus;
 pub mod kernel;
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use execlab_abi::engine::Engine;
-use execlab_driver::bus::Bus as _;
+use execlab_driver::bus::{Bus as _, BusCosts};
 use execlab_driver::conformance::Device;
 use execlab_driver::kernel::Kernel as _;
 use execlab_driver::{Driver, DriverConfig, Variant};
@@ -24,11 +24,15 @@ pub struct Machine {
     pub kernel: TestKernel,
     pub bus: Arc<ModelBus>,
     pub driver: Arc<TestDriver>,
+    handler: Handler,
 }
+
+/// The driver that takes the interrupts.
+type Handler = Arc<Mutex<Weak<TestDriver>>>;
 
 struct Beside {
     bus: Arc<ModelBus>,
-    driver: Weak<TestDriver>,
+    handler: Handler,
 }
 
 impl Outside for Beside {
@@ -39,7 +43,7 @@ impl Outside for Beside {
         self.bus.advance(now);
     }
     fn interrupt(&self) -> Option<Box<dyn FnOnce()>> {
-        let driver = self.driver.upgrade()?;
+        let driver = self.handler.lock().unwrap().upgrade()?;
         let record = self.bus.take_irq()?;
         Some(Box::new(move || driver.handle_irq(&record)))
     }
@@ -48,13 +52,29 @@ impl Outside for Beside {
 impl Machine {
     /// A machine whose writes arrive `post_ns` after they were posted.
     pub fn new(variant: Variant, profile: &str, seed: u64, post_ns: u64) -> Self {
+        let costs = BusCosts { read_ns: 100, write_ns: 10, forcewake_ns: 0 };
+        Self::with_costs(variant, profile, seed, post_ns, costs)
+    }
+
+    /// The same with other bus costs.
+    pub fn with_costs(variant: Variant, profile: &str, seed: u64, post_ns: u64, costs: BusCosts) -> Self {
         let profile = Profile::parse(profile, "test").unwrap();
         let kernel = TestKernel::default();
-        let bus = ModelBus::new(&kernel, &profile, seed, post_ns);
-        let config = DriverConfig { variant, engines: Engine::ALL.to_vec() };
-        let driver = Driver::new(Arc::new(kernel.clone()), Arc::clone(&bus), &config).unwrap();
-        kernel.connect(Beside { bus: Arc::clone(&bus), driver: Arc::downgrade(&driver) });
-        Self { kernel, bus, driver }
+        let bus = ModelBus::new(&kernel, &profile, seed, post_ns, costs);
+        let driver = driver(&kernel, &bus, variant);
+        let handler = Arc::new(Mutex::new(Arc::downgrade(&driver)));
+        kernel.connect(Beside { bus: Arc::clone(&bus), handler: Arc::clone(&handler) });
+        Self { kernel, bus, driver, handler }
+    }
+
+    /// Another driver takes the device over as the last one left it.
+    pub fn reload(self, variant: Variant) -> Self {
+        let Self { kernel, bus, driver: last, handler } = self;
+        // First: on its way out it turns the interrupts off.
+        drop(last);
+        let driver = driver(&kernel, &bus, variant);
+        *handler.lock().unwrap() = Arc::downgrade(&driver);
+        Self { kernel, bus, driver, handler }
     }
 
     /// Lets time pass until the driver is idle.
@@ -66,6 +86,11 @@ impl Machine {
             assert!(left > 0, "the machine never comes to rest");
         }
     }
+}
+
+fn driver(kernel: &TestKernel, bus: &Arc<ModelBus>, variant: Variant) -> Arc<TestDriver> {
+    let config = DriverConfig { variant, engines: Engine::ALL.to_vec() };
+    Driver::new(Arc::new(kernel.clone()), Arc::clone(bus), &config).unwrap()
 }
 
 /// The profile that behaves as a case wants it, and how long posted writes take.
