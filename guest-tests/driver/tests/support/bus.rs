@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use execlab_abi::engine::Engine;
 use execlab_abi::wire::{IrqRecord, PostedWrite};
-use execlab_abi::{csb, irq, mirror, ring};
+use execlab_abi::{csb, ggtt, irq, mirror, ring};
 use execlab_driver::bus::{Bus, BusCosts, Dma};
 use execlab_driver::kernel::Kernel as _;
 use execlab_model::{BadAddress, Config, Env, Gpu, TraceEvent};
@@ -122,6 +122,21 @@ impl ModelBus {
 
     pub fn seen(&self) -> Seen {
         self.seen.lock().unwrap().clone()
+    }
+
+    /// Puts an event into the engine's status page that the device never sent.
+    pub fn forge_event(&self, engine: Engine, entry: csb::Entry) {
+        let now = self.kernel.now();
+        let device = &mut *self.device();
+        device.advance(now);
+        let hwsp = device.gpu.mmio_read(engine.reg(ring::HWS_PGA), now);
+        let pte = device.gpu.mmio_read(ggtt::pte_offset(hwsp), now);
+        let page = u64::from(pte) & ggtt::PTE_ADDR_MASK;
+        let index_at = page + u64::from(csb::HWSP_WRITE_INDEX);
+        let index = csb::next_index(device.outside.read_u32(index_at).unwrap());
+        let at = page + u64::from(csb::Entry::hwsp_offset(index));
+        device.outside.store64_release(at, entry.to_qword()).unwrap();
+        device.outside.store32_release(index_at, index).unwrap();
     }
 
     pub fn due(&self) -> Option<u64> {

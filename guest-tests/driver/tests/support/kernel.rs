@@ -93,15 +93,23 @@ impl TestKernel {
         let Some(outside) = self.0.outside.get() else { return };
         while self.with(|cpu| cpu.takes_interrupts()) {
             let Some(handler) = outside.interrupt() else { return };
-            self.with(|cpu| cpu.in_irq = true);
-            handler();
-            let soft = self.with(|cpu| {
-                cpu.in_irq = false;
-                cpu.bh_off == 0
-            });
-            if soft {
-                self.softirqs(Place::IrqExit);
-            }
+            self.interrupt(handler);
+        }
+    }
+
+    /// An interrupt: the handler with interrupts off, then bottom halves unless they are off.
+    pub fn interrupt(&self, handler: impl FnOnce()) {
+        self.with(|cpu| {
+            assert!(cpu.takes_interrupts(), "an interrupt while they are off");
+            cpu.in_irq = true;
+        });
+        handler();
+        let soft = self.with(|cpu| {
+            cpu.in_irq = false;
+            cpu.bh_off == 0
+        });
+        if soft {
+            self.softirqs(Place::IrqExit);
         }
     }
 

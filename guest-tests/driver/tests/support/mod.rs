@@ -8,6 +8,7 @@ pub mod kernel;
 use std::sync::{Arc, Mutex, Weak};
 
 use execlab_abi::engine::Engine;
+use execlab_abi::wire::IrqRecord;
 use execlab_driver::bus::{Bus as _, BusCosts};
 use execlab_driver::conformance::Device;
 use execlab_driver::kernel::Kernel as _;
@@ -75,6 +76,11 @@ impl Machine {
         let driver = driver(&kernel, &bus, variant);
         *handler.lock().unwrap() = Arc::downgrade(&driver);
         Self { kernel, bus, driver, handler }
+    }
+
+    /// An interrupt that the device did not raise.
+    pub fn interrupt(&self, record: &IrqRecord) {
+        self.kernel.interrupt(|| self.driver.handle_irq(record));
     }
 
     /// Lets time pass until the driver is idle.
