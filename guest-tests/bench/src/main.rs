@@ -1,17 +1,16 @@
 //! Benchmarks of the doorbell's path and of the device's delays.
 
+mod child;
 mod delays;
 mod doorbell;
 mod kernel;
+mod output;
 mod quantiles;
 mod rig;
 
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
-use serde::Serialize;
 
 /// What the lab itself costs, each figure beside a floor of the same run.
 #[derive(Debug, Parser)]
@@ -43,13 +42,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes `value` as JSON to `target`, `-` being standard output; nothing without a target.
-fn write_json(target: Option<&Path>, value: &impl Serialize) -> Result<()> {
-    let Some(target) = target else { return Ok(()) };
-    let text = serde_json::to_string_pretty(value)? + "\n";
-    if target == Path::new("-") {
-        print!("{text}");
-        return Ok(());
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
     }
-    std::fs::write(target, text).with_context(|| format!("cannot write {}", target.display()))
 }

@@ -30,6 +30,11 @@ impl Quantiles {
         };
         Self { n, min: at(0), p50: at(50), p90: at(90), p99: at(99), max: at(100) }
     }
+
+    /// This median in medians of `floor`. A floor below the clock's resolution counts as 1 ns.
+    pub fn ratio_of_p50(&self, floor: &Self) -> f64 {
+        self.p50 as f64 / floor.p50.max(1) as f64
+    }
 }
 
 #[cfg(test)]
@@ -40,6 +45,13 @@ mod tests {
     fn a_hundred_values_have_their_ranks_as_percentiles() {
         let q = Quantiles::of((1..=100).rev().collect());
         assert_eq!((q.n, q.min, q.p50, q.p90, q.p99, q.max), (100, 1, 50, 90, 99, 100));
+    }
+
+    #[test]
+    fn ratios_are_of_medians_and_a_floor_of_zero_divides_nothing_by_zero() {
+        let (way, floor) = (Quantiles::of(vec![1, 30, 900]), Quantiles::of(vec![2, 20, 40]));
+        assert!((way.ratio_of_p50(&floor) - 1.5).abs() < 1e-9);
+        assert!((way.ratio_of_p50(&Quantiles::of(vec![0])) - 30.0).abs() < 1e-9);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use execlab_abi::csb::next_index;
 use execlab_abi::engine::Engine;
 use execlab_abi::ring;
 use execlab_abi::wire::{IrqRecord, PostedWrite};
@@ -21,6 +22,9 @@ use crate::kernel::Inline;
 const ENGINE: Engine = Engine::Bcs0;
 /// How long one submission may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Looks at what is spun for between two readings of the clock.
+const LOOKS: u32 = 1000;
 
 /// The device, with the time of the last ELSP write.
 pub struct Stamping {
@@ -98,15 +102,17 @@ impl Rig {
     /// One submission to an idle engine; nanoseconds from the ELSP write to what is watched for. The engine is idle
     /// again afterwards.
     pub fn submission(&mut self, watch: Watch) -> Result<u64> {
-        let pointer = ENGINE.reg(ring::CONTEXT_STATUS_PTR);
-        let before = self.device.read32(pointer) & 7;
+        // The index in the status page, which the driver set itself at the start: a register could still show what
+        // the device had there before the driver's first writes reached it.
+        let index = |rig: &Self| rig.driver.csb_write_index(ENGINE);
+        let before = index(self).context("the engine is not driven")?;
         self.driver.submit(&mut self.context, RequestSpec::default())?;
         let deadline = now_ns() + PATIENCE.as_nanos() as u64;
-        let first = |index: u32| index != before;
-        let second = |index: u32| index != before && index != next(before);
+        let first = |index: Option<u32>| index != Some(before);
+        let second = |index: Option<u32>| first(index) && index != Some(next_index(before));
         let seen = match watch {
-            Watch::FirstEvent => self.spin(deadline, |rig| first(rig.device.read32(pointer) & 7)),
-            Watch::SecondEvent => self.spin(deadline, |rig| second(rig.device.read32(pointer) & 7)),
+            Watch::FirstEvent => self.spin(deadline, |rig| first(index(rig))),
+            Watch::SecondEvent => self.spin(deadline, |rig| second(index(rig))),
             Watch::InterruptPolled => self.spin(deadline, |rig| rig.irqs.poll()),
             Watch::InterruptBlocked => {
                 let came = self.irqs.wait(Some(PATIENCE))?;
@@ -124,17 +130,22 @@ impl Rig {
 
     fn spin(&self, deadline: u64, done: impl Fn(&Self) -> bool) -> Option<u64> {
         loop {
-            if done(self) {
-                return Some(now_ns());
+            // Between two looks at the clock, many at what is measured: the end is seen without that cost.
+            for _ in 0..LOOKS {
+                if done(self) {
+                    return Some(now_ns());
+                }
+                std::hint::spin_loop();
             }
             if now_ns() > deadline {
                 return None;
             }
-            std::hint::spin_loop();
         }
     }
 
-    /// Handles interrupts until the submission is through.
+    /// Handles interrupts until the submission is through. No interrupt of it is under way afterwards, provided that
+    /// one point is delayed at most: then its two events happen either in one instant, and their interrupts come as
+    /// one, or the delay apart, and each interrupt comes with its event.
     fn settle(&mut self, deadline: u64) -> Result<()> {
         loop {
             while let Some(record) = self.bus.take_irq() {
@@ -151,8 +162,4 @@ impl Rig {
             std::hint::spin_loop();
         }
     }
-}
-
-fn next(index: u32) -> u32 {
-    execlab_abi::csb::next_index(index)
 }

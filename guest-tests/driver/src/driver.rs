@@ -9,9 +9,9 @@ use core::sync::atomic::AtomicBool;
 use atomic_refcell::AtomicRefCell;
 use execlab_abi::engine::{ENGINE_COUNT, Engine};
 use execlab_abi::wire::{IrqRecord, PostedWrite};
-use execlab_abi::{irq, lab};
+use execlab_abi::{csb, irq, lab};
 
-use crate::bus::Bus;
+use crate::bus::{Bus, Dma as _};
 use crate::context::{Context, ContextHw, IMAGE_PAGES, passed};
 use crate::counters::{Counters, Counting};
 use crate::engine::{EngineState, FIRST_CSB_HEAD};
@@ -196,6 +196,15 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
                 engine.cs_irq();
             }
         }
+    }
+
+    /// Index of the CSB entry that `engine` wrote last (0 to 5), out of its status page: one load, from any context.
+    /// `None` for an engine that is not driven. What times the way to a CSB entry watches it; the driver itself reads
+    /// it where it processes the CSB.
+    #[must_use]
+    pub fn csb_write_index(&self, engine: Engine) -> Option<u32> {
+        let state = self.engines[engine.index()].as_ref()?;
+        Some(state.hwsp.load32_acquire(csb::HWSP_WRITE_INDEX as usize))
     }
 
     /// Whether no engine has a request in a port or in its queue.
