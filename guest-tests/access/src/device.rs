@@ -153,8 +153,6 @@ impl AnyDevice {
     /// # Errors
     /// When the device does not answer as agreed.
     pub fn read_register(&self, offset: u32) -> Result<u32, Error> {
-        // PCIe ordering: a read pushes the writes posted before it.
-        self.flush(crate::DEFAULT_TIMEOUT);
         let mut answer = [0; 4];
         let len = self.call(Op::ReadRegister, &offset.to_le_bytes(), &mut answer)?;
         expect_length("ReadRegister", len, answer.len())?;

@@ -1,9 +1,9 @@
 //! `execlab bench`: the doorbell's path beside floors of the same run, and the model alone.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result};
-use execlab_launch::cargo::Build;
 use execlab_launch::{DeviceConfig, DeviceProcess, Interrupt, WorkDir};
 
 use crate::cli::BenchArgs;
@@ -18,8 +18,7 @@ use crate::workspace::{cargo, run};
 pub fn bench(root: &Path, args: &BenchArgs, interrupt: &Interrupt) -> Result<()> {
     let device = prepare::device(root)?;
     prepare::say("building the benchmarks");
-    let built = Build { root, packages: &["execlab-bench"], target: None }.run()?;
-    let program = built.get("execlab-bench").context("cargo built no program execlab-bench")?;
+    let program = prepare::host_program(root, "execlab-bench", "execlab-bench")?.get_program().to_owned();
     let work = WorkDir::create()?;
     let mut results = serde_json::Map::new();
     for wait in ["poll", "sleep"] {
@@ -33,7 +32,7 @@ pub fn bench(root: &Path, args: &BenchArgs, interrupt: &Interrupt) -> Result<()>
         };
         let device = DeviceProcess::start(&config, interrupt)?;
         let json = work.join(&format!("{wait}.json"));
-        let mut command = std::process::Command::new(program);
+        let mut command = Command::new(&program);
         command.arg("doorbell").arg("--socket").arg(device.socket());
         command.args(["--rounds", &args.rounds.to_string(), "--json"]).arg(&json);
         run(command)?;

@@ -149,18 +149,28 @@ pub struct RunArgs {
     pub guest: GuestArgs,
 }
 
+impl RunArgs {
+    /// The arguments that these words after `run submit-latency` stand for, everything else as a person gets it.
+    ///
+    /// # Errors
+    /// What the command line would say.
+    pub fn from_words(words: &[&str]) -> Result<Self, clap::Error> {
+        /// Only the arguments, without a command before them.
+        #[derive(Parser)]
+        struct Words {
+            #[command(flatten)]
+            run: RunArgs,
+        }
+        Ok(Words::try_parse_from(["submit-latency"].iter().chain(words))?.run)
+    }
+}
+
 /// `demo`.
 #[derive(Debug, Clone, Args)]
 pub struct DemoArgs {
-    /// Guest kernel: `cloud` or `rt` (Debian's flavours of this machine's own suite), or a bzImage.
-    #[arg(long, default_value = "cloud", value_name = "cloud|rt|FILE")]
-    pub kernel: String,
-    /// Folder with the modules of a kernel given as FILE.
-    #[arg(long, value_name = "DIR")]
-    pub modules: Option<PathBuf>,
-    /// QEMU to use.
-    #[arg(long, value_name = "PATH")]
-    pub qemu: Option<PathBuf>,
+    /// The guest.
+    #[command(flatten)]
+    pub guest: GuestArgs,
 }
 
 /// `test`.

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use execlab_images::{Flavour, Initramfs, Kernel, KernelChoice, fetch};
+use execlab_launch::cargo::Build;
 use execlab_launch::{Accelerator, Carrier, Choice, Interrupt, Qemu, choose, setup};
 
 use crate::cli::GuestArgs;
@@ -24,6 +26,15 @@ pub fn say(line: &str) {
 /// When the build fails.
 pub fn device(root: &Path) -> Result<PathBuf> {
     Ok(setup::device(root, &say)?)
+}
+
+/// Builds a package for this machine and gives the command that runs its program `name`.
+///
+/// # Errors
+/// When the build fails or yields no such program.
+pub fn host_program(root: &Path, package: &str, name: &str) -> Result<Command> {
+    let built = Build { root, packages: &[package], target: None }.run()?;
+    Ok(Command::new(built.get(name).with_context(|| format!("cargo built no program {name}"))?))
 }
 
 /// Programs that run without any library, in a guest or here.

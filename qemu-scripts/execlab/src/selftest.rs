@@ -1,18 +1,14 @@
 //! Steps of `execlab test` that run programs rather than unit tests.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
-use clap::Parser as _;
+use anyhow::{Context, Result, ensure};
 use execlab_launch::Interrupt;
-use execlab_launch::cargo::Build;
 use execlab_launch::{setup, tools};
 use execlab_stats::BlockValue;
 use execlab_stats::verdict::{Call, Rule, judge};
 
-use crate::cli::{Cli, Command as Asked, Experiment, RunArgs, TestArgs};
+use crate::cli::{RunArgs, TestArgs};
 use crate::prepare;
 use crate::run::arms::Metric;
 use crate::run::submit_latency::{self, Report};
@@ -28,8 +24,7 @@ const SAME_BLOCKS: usize = 6;
 
 /// Hostile input of every kind.
 pub fn fuzz(root: &Path) -> Result<()> {
-    let built = Build { root, packages: &["execlab-fuzz"], target: None }.run()?;
-    let mut command = program(&built, "execlab-fuzz")?;
+    let mut command = prepare::host_program(root, "execlab-fuzz", "execlab-fuzz")?;
     command.args(["--target", "all", "--seed", "1", "--cases", &(FUZZ_CASES / FUZZ_TARGETS).to_string()]);
     run(command)
 }
@@ -40,40 +35,31 @@ const FUZZ_TARGETS: u32 = 4;
 /// Injected delays are never early.
 pub fn delays(root: &Path) -> Result<()> {
     let device = prepare::device(root)?;
-    let built = Build { root, packages: &["execlab-bench"], target: None }.run()?;
-    let mut command = program(&built, "execlab-bench")?;
+    let mut command = prepare::host_program(root, "execlab-bench", "execlab-bench")?;
     command.arg("delays").arg("--device").arg(device);
     run(command)
 }
 
 /// The probe against the formula and against cyclictest.
 pub fn oracle(root: &Path) -> Result<()> {
-    let built = Build { root, packages: &["execlab-probe"], target: None }.run()?;
     for name in ["probe-oracle", "probe-check"] {
-        let mut command = program(&built, name)?;
+        let mut command = prepare::host_program(root, "execlab-probe", name)?;
         command.arg("--check");
         run(command)?;
     }
     Ok(())
 }
 
-fn program(built: &BTreeMap<String, PathBuf>, name: &str) -> Result<Command> {
-    Ok(Command::new(built.get(name).with_context(|| format!("cargo built no program {name}"))?))
-}
-
-/// The arguments of an experiment, from the words that a person would type.
-fn asked(words: &[&str]) -> Result<RunArgs> {
-    let all = ["execlab", "run", "submit-latency"].iter().chain(words);
-    match Cli::try_parse_from(all)?.command {
-        Asked::Run(Experiment::SubmitLatency(args)) => Ok(args),
-        _ => bail!("these words name another command: {words:?}"),
-    }
-}
-
 /// One variant natively in many short blocks, dealt to two halves A B B A: equal arms must be called equal.
 pub fn same(root: &Path, interrupt: &Interrupt) -> Result<()> {
     let blocks = (SAME_COMPARISONS * 2 * SAME_BLOCKS).to_string();
-    let args = asked(&["--on=native", "--variants=tasklet", "--block-seconds=0.1", "--blocks", &blocks])?;
+    let args = RunArgs::from_words(&[
+        "--on=native",
+        "--variants=tasklet",
+        "--block-seconds=0.1",
+        "--blocks",
+        &blocks,
+    ])?;
     let report = submit_latency::run(root, &args, interrupt)?;
     for metric in Metric::ALL {
         let different = self_comparisons(&report, metric)?;
@@ -117,7 +103,7 @@ pub fn vm(root: &Path, args: &TestArgs, interrupt: &Interrupt) -> Result<()> {
         let mut words = vec!["--on=vm", "--blocks=6", "--block-seconds=0.5", "--kernel", kernel];
         words.extend(["--guest-driver", driver]);
         words.extend(qemu.as_deref());
-        let report = submit_latency::run(root, &asked(&words)?, interrupt)?;
+        let report = submit_latency::run(root, &RunArgs::from_words(&words)?, interrupt)?;
         check_vm(&report)?;
     }
     Ok(())

@@ -3,53 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use execlab_images::{Kernel, KernelChoice, fetch};
-
 use crate::cargo::{Build, StaticTarget};
 use crate::{Error, Qemu, Say, tools};
-
-/// What to make ready.
-#[derive(Debug, Clone)]
-pub struct Wanted<'a> {
-    /// The workspace's root.
-    pub root: &'a Path,
-    /// Folder for kernels and answers, outside version control.
-    pub cache: &'a Path,
-    /// A QEMU given by a person; None takes the distribution's, installing it if need be.
-    pub qemu: Option<&'a Path>,
-    /// The guest's kernel.
-    pub kernel: &'a KernelChoice,
-    /// Packages with test binaries for the guest. PID 1 need not be among them.
-    pub guest_packages: &'a [&'a str],
-}
-
-/// What is ready for runs in a VM.
-#[derive(Debug, Clone)]
-pub struct Ready {
-    /// QEMU, which has a carrier.
-    pub qemu: Qemu,
-    /// The kernel.
-    pub kernel: Kernel,
-    /// PID 1.
-    pub init: PathBuf,
-    /// Test binaries for the guest by name, without PID 1.
-    pub guest_binaries: BTreeMap<String, PathBuf>,
-    /// The device process's program.
-    pub device: PathBuf,
-}
-
-/// Makes everything ready for runs in a VM.
-///
-/// # Errors
-/// [`Error`] with what is missing and what to do.
-pub fn setup(wanted: &Wanted<'_>, say: &Say<'_>) -> Result<Ready, Error> {
-    let qemu = qemu(wanted.qemu, say)?;
-    let kernel = fetch(wanted.kernel, &wanted.cache.join("kernels"), say)?;
-    let device = device(wanted.root, say)?;
-    let mut guest_binaries = guest_binaries(wanted.root, wanted.guest_packages, say)?;
-    let init = take(&mut guest_binaries, INIT)?;
-    Ok(Ready { qemu, kernel, init, guest_binaries, device })
-}
 
 const INIT: &str = "execlab-init";
 const DEVICE: &str = "execlab-device";
