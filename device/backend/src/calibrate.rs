@@ -1,33 +1,51 @@
 //! How late this machine's timers are.
 
-use std::io;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use vmm_sys_util::timerfd::TimerFd;
 
-/// Waits measured.
-const ROUNDS: usize = 32;
-/// Length of each.
-const WAIT: Duration = Duration::from_micros(200);
+use crate::error::DeviceError;
+use crate::thread_place::place;
+
+/// Waits measured: short ones, and as long ones as let a CPU fall asleep deeply and its caches be used by others,
+/// which make it wake later. A tenth of all is left out as the worst, so there are more long ones than that.
+const WAITS: [(usize, Duration); 2] = [(16, Duration::from_micros(200)), (16, Duration::from_millis(5))];
 /// Least and most that is spun for one deadline, in nanoseconds: below, a single slow wake-up is late; above, a
 /// deadline every millisecond would spin all the time.
 const BOUNDS: std::ops::RangeInclusive<u64> = 50_000..=1_000_000;
 
 /// How long before a deadline a sleeping thread should be called, in nanoseconds: one and a half times what all but
-/// the worst tenth of timer waits were late, measured now. Takes about 10 ms.
+/// the worst tenth of timer waits were late, measured now, where the thread that meets deadlines will run. Takes
+/// about 90 ms.
 ///
 /// # Errors
-/// The kernel has no timer for us.
-pub fn spin_ns() -> io::Result<u64> {
-    let mut timer = TimerFd::new().map_err(io::Error::from)?;
-    let mut late = [0; ROUNDS];
-    for slot in &mut late {
-        let begin = Instant::now();
-        timer.reset(WAIT, None).map_err(io::Error::from)?;
-        timer.wait().map_err(io::Error::from)?;
-        *slot = u64::try_from(begin.elapsed().saturating_sub(WAIT).as_nanos()).unwrap_or(u64::MAX);
-    }
+/// What [`place`] says, or the kernel has no timer for us.
+pub fn spin_ns(cpu: Option<usize>, realtime: Option<u8>) -> Result<u64, DeviceError> {
+    let measured = thread::scope(|scope| {
+        let measure = || {
+            place(cpu, realtime)?;
+            lateness().map_err(DeviceError::system("measure the timers"))
+        };
+        scope.spawn(measure).join()
+    });
+    let mut late = measured.map_err(|_| DeviceError::Daemon("measuring the timers panicked".into()))??;
     Ok(margin(&mut late))
+}
+
+/// How late each of [`WAITS`] ended, in nanoseconds.
+fn lateness() -> io::Result<Vec<u64>> {
+    let mut timer = TimerFd::new().map_err(io::Error::from)?;
+    let mut late = Vec::new();
+    for (rounds, wait) in WAITS {
+        for _ in 0..rounds {
+            let begin = Instant::now();
+            timer.reset(wait, None).map_err(io::Error::from)?;
+            timer.wait().map_err(io::Error::from)?;
+            late.push(u64::try_from(begin.elapsed().saturating_sub(wait).as_nanos()).unwrap_or(u64::MAX));
+        }
+    }
+    Ok(late)
 }
 
 fn margin(late: &mut [u64]) -> u64 {
@@ -52,6 +70,11 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_timer() {
-        assert!(BOUNDS.contains(&spin_ns().unwrap()));
+        assert!(BOUNDS.contains(&spin_ns(Some(0), None).unwrap()));
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_refused() {
+        assert!(matches!(spin_ns(Some(usize::MAX), None), Err(DeviceError::Cpu { .. })));
     }
 }

@@ -93,14 +93,14 @@ impl Cli {
     /// What the device is to be started with. Reads the profile, and measures the machine's timers if asked to.
     ///
     /// # Errors
-    /// [`DeviceError::Profile`], or the machine has no timers.
+    /// [`DeviceError::Profile`], or the machine has no timers, or not the CPU or the priority asked for.
     pub fn settings(&self) -> Result<Settings, DeviceError> {
         let wait = match (self.wait, self.spin_us) {
             (Wait::Sleep, _) => WaitMode::Sleep,
             (Wait::Poll, _) => WaitMode::Poll,
             (Wait::Hybrid, Some(us)) => WaitMode::Hybrid { spin_ns: us * 1000 },
             (Wait::Hybrid, None) => {
-                let spin_ns = calibrate::spin_ns().map_err(DeviceError::system("measure the timers"))?;
+                let spin_ns = calibrate::spin_ns(self.cpu, self.realtime)?;
                 tracing::info!("spinning from {} µs before a deadline, as measured", spin_ns / 1000);
                 WaitMode::Hybrid { spin_ns }
             }

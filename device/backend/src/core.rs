@@ -141,8 +141,10 @@ impl Core {
     /// Meets what is due, delivers interrupts, publishes the next deadline, and sets the alarm for it unless
     /// somebody spins. Whether the caller should begin to spin, because the deadline is near.
     pub fn settle(&mut self) -> bool {
-        self.world.run_due();
-        interrupts::deliver(&mut self.rings, &mut self.world);
+        let Self { world, rings, .. } = self;
+        // An interrupt goes out when its cause has happened, and does not wait for what comes after it.
+        interrupts::deliver(rings, world);
+        world.run_due(|world| interrupts::deliver(rings, world));
         let next = self.world.next_deadline();
         self.shared.next_deadline.store(next, Ordering::Release);
         if self.spinning {

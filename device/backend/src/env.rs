@@ -4,8 +4,9 @@
 use std::sync::atomic::Ordering;
 
 use execlab_model::{BadAddress, Env, TraceEvent};
-use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
+use vm_memory::{GuestAddress, GuestMemoryMmap};
 
+use crate::memory;
 use crate::mirror::RegisterPage;
 
 /// [`Env`] over guest memory, for the length of one call into the model.
@@ -21,28 +22,35 @@ pub struct GuestEnv<'a> {
 
 impl Env for GuestEnv<'_> {
     fn read(&mut self, gpa: u64, data: &mut [u8]) -> Result<(), BadAddress> {
-        self.memory.read_slice(data, GuestAddress(gpa)).map_err(|_| BadAddress)
+        memory::read(self.memory, GuestAddress(gpa), data).map_err(|_| BadAddress)
     }
 
     fn write(&mut self, gpa: u64, data: &[u8]) -> Result<(), BadAddress> {
-        self.memory.write_slice(data, GuestAddress(gpa)).map_err(|_| BadAddress)
+        memory::write(self.memory, GuestAddress(gpa), data).map_err(|_| BadAddress)
     }
 
     fn store32_release(&mut self, gpa: u64, value: u32) -> Result<(), BadAddress> {
-        self.memory.store(value.to_le(), GuestAddress(gpa), Ordering::Release).map_err(|_| BadAddress)
+        memory::store(self.memory, GuestAddress(gpa), value.to_le(), Ordering::Release)
+            .map_err(|_| BadAddress)
     }
 
     fn store64_release(&mut self, gpa: u64, value: u64) -> Result<(), BadAddress> {
-        self.memory.store(value.to_le(), GuestAddress(gpa), Ordering::Release).map_err(|_| BadAddress)
+        memory::store(self.memory, GuestAddress(gpa), value.to_le(), Ordering::Release)
+            .map_err(|_| BadAddress)
     }
 
     fn load32_acquire(&mut self, gpa: u64) -> Result<u32, BadAddress> {
-        let value: u32 = self.memory.load(GuestAddress(gpa), Ordering::Acquire).map_err(|_| BadAddress)?;
+        let value: u32 =
+            memory::load(self.memory, GuestAddress(gpa), Ordering::Acquire).map_err(|_| BadAddress)?;
         Ok(u32::from_le(value))
     }
 
     fn interrupt(&mut self) {
         *self.interrupt = true;
+    }
+
+    fn wants_pause(&self) -> bool {
+        *self.interrupt
     }
 
     fn mirror(&mut self, offset: u32, value: u32) {

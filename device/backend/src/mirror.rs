@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use execlab_abi::mirror::{self, SLOTS};
 use execlab_abi::{PAGE_SIZE, engine::Engine};
-use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
+use vm_memory::{GuestAddress, GuestMemoryMmap};
 
 use crate::memory;
 
@@ -92,7 +92,7 @@ impl RegisterPage {
         };
         // The page lies inside guest memory (see `set`), so the sum cannot wrap.
         let address = GuestAddress(page.0 + 4 * slot);
-        if memory.store(value.to_le(), address, Ordering::Release).is_err() {
+        if memory::store(memory, address, value.to_le(), Ordering::Release).is_err() {
             self.page = None;
         }
     }
@@ -102,6 +102,7 @@ impl RegisterPage {
 mod tests {
     use super::*;
     use execlab_abi::{lab, ring};
+    use vm_memory::Bytes as _;
 
     fn memory() -> GuestMemoryMmap {
         GuestMemoryMmap::from_ranges(&[(GuestAddress(0x1000), 0x3000)]).unwrap()

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use execlab_abi::wire::{QUEUE_CONTROL, QUEUE_COUNT, QUEUE_MMIO};
-use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
+use vm_memory::{GuestAddress, GuestMemoryMmap};
 
 use crate::core::{Core, Device};
+use crate::memory;
 use crate::timeline::{Step, WaitMode};
 
 /// Longest time in hybrid mode before a spinning thread goes back to its file descriptors: a load that always has
@@ -36,7 +37,7 @@ impl Watch {
     #[inline]
     fn has_news(&mut self, queue: u16) -> bool {
         let Some((address, seen)) = &mut self.rings[usize::from(queue)] else { return false };
-        match self.memory.load::<u16>(*address, Ordering::Acquire) {
+        match memory::load::<u16>(&self.memory, *address, Ordering::Acquire) {
             Ok(index) if index != *seen => {
                 *seen = index;
                 true

@@ -47,6 +47,9 @@ pub struct World {
     settings: Arc<Settings>,
     clock: Clock,
     lateness: Lateness,
+    /// The latest deadline that was met or write that was applied: what was left of them at a pause is due at such a
+    /// time, and is no deadline of its own.
+    done_until: u64,
     /// What the door counted since the guest came.
     pub counters: DoorCounters,
 }
@@ -66,6 +69,7 @@ impl World {
             settings,
             clock,
             lateness,
+            done_until: 0,
             counters: DoorCounters::default(),
         }
     }
@@ -124,10 +128,10 @@ impl World {
         self.gpu.next_deadline().unwrap_or(NEVER)
     }
 
-    /// Executes what is due by the clock, each thing at its own due time, and records how late. Whether more is
-    /// due already: it stops after a while so that others get their turn.
+    /// Executes what is due by the clock, each thing at its own due time, and records how late; `after_each` is told
+    /// of each. Whether more is due already: it stops after a while so that others get their turn.
     #[inline]
-    pub fn run_due(&mut self) -> bool {
+    pub fn run_due(&mut self, mut after_each: impl FnMut(&mut Self)) -> bool {
         let mut began = None;
         loop {
             let deadline = self.next_deadline();
@@ -141,8 +145,12 @@ impl World {
             if now - *began.get_or_insert(now) > TURN_NS {
                 return true;
             }
-            self.lateness.record(now - deadline);
+            if deadline > self.done_until {
+                self.lateness.record(now - deadline);
+                self.done_until = deadline;
+            }
             self.with_env(|gpu, env| gpu.advance(deadline, env));
+            after_each(self);
         }
     }
 
@@ -150,11 +158,12 @@ impl World {
     #[inline]
     pub fn write(&mut self, offset: u32, value: u32, now: u64) {
         self.with_env(|gpu, env| gpu.mmio_write(offset, value, now, env));
+        self.done_until = self.done_until.max(now);
     }
 
     /// A register's value.
     pub fn read(&mut self, offset: u32) -> u32 {
-        self.run_due();
+        self.run_due(|_| ());
         let now = self.now();
         self.gpu.mmio_read(offset, now)
     }

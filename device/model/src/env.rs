@@ -47,6 +47,13 @@ pub trait Env {
     /// was turned on with one pending. [`Gpu::take_interrupts`](crate::Gpu::take_interrupts) gives the identities.
     fn interrupt(&mut self);
 
+    /// Whether the caller wants to look up between two actions, usually to pass the MSI on. Asked after each; what is
+    /// left stays due, and [`Gpu::next_deadline`](crate::Gpu::next_deadline) says so. At least one action happens in
+    /// each [`Gpu::advance`](crate::Gpu::advance).
+    fn wants_pause(&self) -> bool {
+        false
+    }
+
     /// The register at BAR 0 `offset`, one of [`execlab_abi::mirror`]'s, now reads `value`.
     fn mirror(&mut self, offset: u32, value: u32);
 

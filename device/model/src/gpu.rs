@@ -83,10 +83,11 @@ impl Gpu {
     }
 
     /// Writes the dword at BAR 0 `offset` (a register or half a GGTT entry), after everything that is due; what
-    /// follows from the write with no delay happens within the call.
+    /// follows from the write with no delay happens within the call, up to where `env` wants a pause.
     pub fn mmio_write<E: Env>(&mut self, offset: u32, value: u32, now: u64, env: &mut E) {
-        self.advance(now, env);
-        let now = self.now;
+        let now = self.moved_to(now);
+        self.refill_budgets();
+        self.settle(now, env, |_| false);
         self.stats.mmio_writes += 1;
         self.write_bar(offset, value, now, env);
         let written = Engine::decode(offset).map(|(e, _)| e);
@@ -99,16 +100,14 @@ impl Gpu {
                 self.publish_state(e, env);
             }
         }
-        self.settle(now, env);
+        self.settle(now, env, E::wants_pause);
     }
 
-    /// Executes everything due at or before `now`, in order of due time.
+    /// Executes everything due at or before `now`, in order of due time, up to where `env` wants a pause.
     pub fn advance<E: Env>(&mut self, now: u64, env: &mut E) {
         let now = self.moved_to(now);
-        for engine in &mut self.engines {
-            engine.budget = BUDGET;
-        }
-        self.settle(now, env);
+        self.refill_budgets();
+        self.settle(now, env, E::wants_pause);
     }
 
     /// When [`advance`](Self::advance) has something to do next; `None` while only a write can change anything.
@@ -152,8 +151,14 @@ impl Gpu {
         self.now
     }
 
-    /// Acts until nothing is due any more.
-    fn settle<E: Env>(&mut self, now: u64, env: &mut E) {
+    fn refill_budgets(&mut self) {
+        for engine in &mut self.engines {
+            engine.budget = BUDGET;
+        }
+    }
+
+    /// Acts until nothing is due any more, or `pause` says so after an action.
+    fn settle<E: Env>(&mut self, now: u64, env: &mut E, pause: impl Fn(&E) -> bool) {
         loop {
             let mut first = (self.gdrst, None);
             for e in Engine::ALL {
@@ -169,6 +174,9 @@ impl Gpu {
             match actor {
                 None => self.finish_gdrst(due, env),
                 Some((e, source)) => self.act(e, source, due, now, env),
+            }
+            if pause(env) {
+                return;
             }
         }
     }

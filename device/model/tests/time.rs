@@ -61,6 +61,41 @@ fn due_times_do_not_depend_on_when_the_caller_comes() {
 }
 
 #[test]
+fn a_caller_that_pauses_after_every_action_sees_the_same_and_each_call_goes_on() {
+    let run = |halting| {
+        each(|bench| {
+            bench.world.halting = halting;
+            for _ in 0..1_000 {
+                let Some(due) = bench.gpu.next_deadline() else { return };
+                bench.advance(due.saturating_sub(bench.now));
+            }
+            panic!("a thousand calls did not bring the end");
+        })
+    };
+    let (at_once, halting) = (run(false), run(true));
+    assert_eq!(at_once.world.trace, halting.world.trace);
+    assert_eq!(at_once.world.interrupts, halting.world.interrupts);
+}
+
+#[test]
+fn a_pause_leaves_the_rest_due_and_a_write_comes_after_it_all_the_same() {
+    let submit = |halting| {
+        let mut bench = Bench::new();
+        let mut a = bench.context(0);
+        let seqno = a.seqno_address();
+        bench.emit(&mut a, &[mi::STORE_DWORD_GGTT, seqno, 0, 1, mi::USER_INTERRUPT]);
+        bench.world.halting = halting;
+        bench.submit(E, a.descriptor(), Descriptor::NULL);
+        let left = bench.gpu.next_deadline();
+        bench.write(lab::CS_BUSY, 0);
+        (left, bench.world.trace)
+    };
+    let (whole, paused) = (submit(false), submit(true));
+    assert_eq!((whole.0, paused.0), (None, Some(0)));
+    assert_eq!(whole.1, paused.1);
+}
+
+#[test]
 fn nothing_happens_a_nanosecond_before_its_deadline() {
     let mut bench = each(|_| ());
     while let Some(due) = bench.gpu.next_deadline() {

@@ -143,23 +143,32 @@ impl Rig {
         }
     }
 
-    /// Handles interrupts until the submission is through. No interrupt of it is under way afterwards, provided that
-    /// one point is delayed at most: then its two events happen either in one instant, and their interrupts come as
-    /// one, or the delay apart, and each interrupt comes with its event.
+    /// Handles interrupts until the submission is through, and none of it is under way any more.
     fn settle(&mut self, deadline: u64) -> Result<()> {
         loop {
-            while let Some(record) = self.bus.take_irq() {
-                self.driver.handle_irq(&record);
-                self.kernel.run_tasklets(Place::IrqExit);
-            }
+            self.handle_interrupts();
             self.context.retire();
             if self.driver.is_idle() && self.context.in_flight() == 0 {
-                return self.driver.check_device().context("the device complains");
+                break;
             }
             if now_ns() > deadline {
                 bail!("a submission did not complete within {} s", PATIENCE.as_secs());
             }
             std::hint::spin_loop();
+        }
+        // The last event was seen in memory; its interrupt comes in the same instant of device time. The device
+        // answers a request when it has done all that was due, and the next one when it has delivered all of that.
+        for _ in 0..2 {
+            self.device.read_register(ENGINE.reg(ring::MODE))?;
+        }
+        self.handle_interrupts();
+        self.driver.check_device().context("the device complains")
+    }
+
+    fn handle_interrupts(&self) {
+        while let Some(record) = self.bus.take_irq() {
+            self.driver.handle_irq(&record);
+            self.kernel.run_tasklets(Place::IrqExit);
         }
     }
 }

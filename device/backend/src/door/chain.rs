@@ -2,12 +2,13 @@
 //! after a check.
 
 use virtio_queue::desc::split::Descriptor;
-use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
+use vm_memory::{GuestAddress, GuestMemoryMmap};
 
 use crate::memory;
 
-/// Longest chain taken, in descriptors. Any real request fits a few.
-pub const MAX_SEGMENTS: usize = 64;
+/// Longest chain taken, in descriptors. Any real request fits a few; every chain that is served is copied with room for so
+/// many.
+pub const MAX_SEGMENTS: usize = 16;
 /// Most bytes taken in one chain, in either direction: 1 MiB, enough posted writes to map 256 MiB of GGTT. It
 /// bounds how long one chain can keep the device.
 pub const MAX_BYTES: u64 = 1 << 20;
@@ -160,7 +161,7 @@ impl Cursor<'_> {
         let mut done = 0;
         while let Some((address, length)) = self.next_piece(data.len() - done) {
             let piece = &mut data[done..done + length];
-            self.memory.read_slice(piece, address).map_err(|_| ChainError::NotMemory)?;
+            memory::read(self.memory, address, piece).map_err(|_| ChainError::NotMemory)?;
             done += length;
         }
         Ok(done)
@@ -174,7 +175,7 @@ impl Cursor<'_> {
         let mut done = 0;
         while let Some((address, length)) = self.next_piece(data.len() - done) {
             let piece = &data[done..done + length];
-            self.memory.write_slice(piece, address).map_err(|_| ChainError::NotMemory)?;
+            memory::write(self.memory, address, piece).map_err(|_| ChainError::NotMemory)?;
             done += length;
         }
         Ok(done)
@@ -203,6 +204,8 @@ impl Cursor<'_> {
 
 #[cfg(test)]
 mod tests {
+    use vm_memory::Bytes as _;
+
     use super::*;
 
     const NEXT: u16 = 1;

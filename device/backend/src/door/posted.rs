@@ -51,7 +51,7 @@ fn apply(chain: &Chain, world: &mut World, memory: &vm_memory::GuestMemoryMmap) 
     let mut reader = chain.reader(memory);
     let mut buffer = [0; BATCH * PostedWrite::SIZE];
     // What was due before these writes came happens before them, and counts as late as it is.
-    world.run_due();
+    world.run_due(|_| ());
     loop {
         let read = reader.read(&mut buffer)?;
         if read == 0 {

@@ -6,9 +6,10 @@ use execlab_abi::wire::{QUEUE_COUNT, QUEUE_IRQ, QUEUE_SIZE};
 use vhost_user_backend::{VringMutex, VringState, VringT as _};
 use virtio_bindings::bindings::virtio_ring::VRING_AVAIL_F_NO_INTERRUPT;
 use virtio_queue::{Queue, QueueOwnedT as _, QueueT as _};
-use vm_memory::{Address as _, Bytes as _, GuestAddress, GuestMemoryAtomic, GuestMemoryMmap};
+use vm_memory::{Address as _, GuestAddress, GuestMemoryAtomic, GuestMemoryMmap};
 
 use super::chain::{Chain, ChainError};
+use crate::memory;
 
 /// A queue as vhost-user-backend hands it to its workers.
 pub type Vring = VringMutex<GuestMemoryAtomic<GuestMemoryMmap>>;
@@ -213,7 +214,8 @@ fn notify(state: &mut State, memory: &GuestMemoryMmap) {
     } else {
         // virtio-queue leaves this flag to us.
         fence(Ordering::SeqCst);
-        let flags: u16 = memory.load(GuestAddress(queue.avail_ring()), Ordering::Acquire).unwrap_or(0);
+        let flags: u16 =
+            memory::load(memory, GuestAddress(queue.avail_ring()), Ordering::Acquire).unwrap_or(0);
         u32::from(u16::from_le(flags)) & VRING_AVAIL_F_NO_INTERRUPT == 0
     };
     if wanted && let Err(e) = state.signal_used_queue() {

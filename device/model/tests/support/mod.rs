@@ -24,11 +24,19 @@ pub struct World {
     pub interrupts: u32,
     pub trace: Vec<TraceEvent>,
     pub mirror: std::collections::HashMap<u32, u32>,
+    /// Asks for a pause after every action.
+    pub halting: bool,
 }
 
 impl World {
     pub fn new() -> Self {
-        Self { bytes: vec![0; MEMORY as usize], interrupts: 0, trace: Vec::new(), mirror: Default::default() }
+        Self {
+            bytes: vec![0; MEMORY as usize],
+            interrupts: 0,
+            trace: Vec::new(),
+            mirror: Default::default(),
+            halting: false,
+        }
     }
 
     fn slice(&mut self, gpa: u64, len: usize) -> Result<&mut [u8], BadAddress> {
@@ -61,6 +69,9 @@ impl Env for World {
     }
     fn interrupt(&mut self) {
         self.interrupts += 1;
+    }
+    fn wants_pause(&self) -> bool {
+        self.halting
     }
     fn mirror(&mut self, offset: u32, value: u32) {
         self.mirror.insert(offset, value);
