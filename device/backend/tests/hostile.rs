@@ -44,6 +44,7 @@ fn works(guest: &mut Guest) {
     guest.offer_interrupt_buffer();
     guest.submit_request(1);
     guest.wait_interrupt();
+    guest.wait_csb(1);
     assert_eq!(guest.peek(SEQNO), 1);
 }
 
