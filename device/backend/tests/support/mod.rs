@@ -136,9 +136,15 @@ impl Guest {
         frontend.set_vring_enable(index, true).unwrap();
     }
 
-    /// Stops a ring and forgets what was on it.
+    /// Stops a ring and forgets what was on it. Waits first until the device has read its kicks: a worker of the
+    /// vhost-user library that is about to read one finds another descriptor there, and gives up for good.
     pub fn stop_ring(&mut self, queue: u16) {
         let index = usize::from(queue);
+        let begin = Instant::now();
+        while !self.rings[index].kicks_are_read() {
+            assert!(begin.elapsed() < PATIENCE, "queue {queue}: a kick is not read");
+            std::thread::yield_now();
+        }
         self.frontend.get_vring_base(index).unwrap();
         self.rings[index] = Ring::new(queue, self.rings[index].event_idx);
     }

@@ -1,9 +1,11 @@
 //! The driver's side of a split virtqueue, with every freedom to do it wrong.
 
+use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{Ordering, fence};
 
 use execlab_abi::wire::QUEUE_SIZE;
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
+use vmm_sys_util::epoll::{ControlOperation, Epoll, EpollEvent, EventSet};
 use vmm_sys_util::eventfd::EventFd;
 
 use super::{BASE, event};
@@ -116,6 +118,13 @@ impl Ring {
     pub fn publish(&self, memory: &GuestMemoryMmap, index: u16) {
         memory.store(index, GuestAddress(self.available() + 2), Ordering::Release).unwrap();
         fence(Ordering::SeqCst);
+    }
+
+    /// Whether the device has read every kick.
+    pub fn kicks_are_read(&self) -> bool {
+        let look = Epoll::new().unwrap();
+        look.ctl(ControlOperation::Add, self.kick.as_raw_fd(), EpollEvent::new(EventSet::IN, 0)).unwrap();
+        look.wait(0, &mut [EpollEvent::default()]).unwrap() == 0
     }
 
     fn wants_kick(&self, memory: &GuestMemoryMmap, old: u16) -> bool {
