@@ -8,7 +8,7 @@ use execlab_abi::ring;
 use crate::bus::{Bus, Dma};
 use crate::context::passed;
 use crate::engine::EngineState;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Step};
 use crate::ports::{Answer, Ports};
 
 /// How long a CSB entry may lag behind its index before the MMIO copy is read instead (`wa_csb_read`, 10 us).
@@ -24,6 +24,7 @@ impl<K: Kernel, B: Bus> EngineState<K, B> {
             let entry = self.read_entry(ports.csb_head);
             self.count_event(entry);
             self.process_event(ports, entry);
+            self.kernel.step(Step::CsbEvent);
         }
         self.ports_active.store(ports.active(), Ordering::Release);
     }

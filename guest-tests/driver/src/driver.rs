@@ -17,7 +17,7 @@ use crate::counters::{Counters, Counting};
 use crate::engine::{EngineState, FIRST_CSB_HEAD};
 use crate::error::{DriverError, SubmitError, WaitError};
 use crate::ggtt::Ggtt;
-use crate::kernel::{Kernel, SpinLock, WaitQueue};
+use crate::kernel::{Kernel, SpinLock, Step, WaitQueue};
 use crate::mmio::Mmio;
 use crate::ports::Ports;
 use crate::queue::Queue;
@@ -139,6 +139,7 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
     pub fn submit(&self, context: &mut Context<B::Dma>, spec: RequestSpec) -> Result<u32, SubmitError> {
         let engine = self.engine_of(context).ok_or(SubmitError::RingFull)?;
         let request = request::emit(context, spec).ok_or(SubmitError::RingFull)?;
+        self.kernel.step(Step::Emit);
         engine.submit_request(request);
         Ok(context.last_seqno())
     }
@@ -185,6 +186,7 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
         let banks = record.iir.iter().filter(|bits| **bits != 0).count();
         self.mmio.spend_irq_ack(banks as u32);
         self.counting.interrupts.add(1);
+        self.kernel.step(Step::Irq);
         for engine in self.engines.iter().flatten() {
             let bits = engine.engine.irq_bits(&record.iir);
             if bits & irq::USER != 0 {

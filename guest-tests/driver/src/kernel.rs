@@ -23,6 +23,53 @@ pub type TaskletBody = Box<dyn Fn(Place) + Send + Sync>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TaskletId(pub u32);
 
+/// A piece of the driver's own work, told to the kernel when it is done: a world whose time is computed spends what
+/// it costs there, and a trace shows it. Where time passes by itself this is nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// A request written into its ring, with what had completed retired before.
+    Emit,
+    /// A request put into the priority queue.
+    Queue,
+    /// One CSB entry read and acted on (`process_csb`).
+    CsbEvent,
+    /// A look at the queue and the ports (`execlists_dequeue`).
+    Dequeue,
+    /// One request moved from the queue into a port.
+    DequeueRequest,
+    /// Tails and descriptors made ready for ELSP; the writes themselves are the bus's.
+    Ports,
+    /// The interrupt handler around what it calls for each engine.
+    Irq,
+}
+
+impl Step {
+    /// Every step, in the order of its number.
+    pub const ALL: [Self; 7] = [
+        Self::Emit,
+        Self::Queue,
+        Self::CsbEvent,
+        Self::Dequeue,
+        Self::DequeueRequest,
+        Self::Ports,
+        Self::Irq,
+    ];
+
+    /// The name in profiles and traces.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Emit => "emit",
+            Self::Queue => "queue",
+            Self::CsbEvent => "csb-event",
+            Self::Dequeue => "dequeue",
+            Self::DequeueRequest => "dequeue-request",
+            Self::Ports => "ports",
+            Self::Irq => "irq",
+        }
+    }
+}
+
 /// The kernel under the driver.
 pub trait Kernel: Send + Sync + 'static {
     /// A spinlock.
@@ -56,6 +103,10 @@ pub trait Kernel: Send + Sync + 'static {
     /// Keeps this CPU busy for `ns`: the modelled cost of an access to the device.
     fn spend(&self, ns: u64);
 
+    /// A step of the driver has been taken.
+    #[inline]
+    fn step(&self, _step: Step) {}
+
     /// One turn of a busy-wait loop.
     fn cpu_relax(&self);
 
@@ -77,4 +128,63 @@ pub trait WaitQueue: Send + Sync {
 
     /// Wakes every sleeper. Callable from any context.
     fn wake_all(&self);
+}
+
+/// A scheduling policy with its priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// SCHED_FIFO at a priority of 1 to 99.
+    Fifo(u8),
+    /// SCHED_OTHER at nice 0.
+    Other,
+    /// SCHED_IDLE: runs only when nothing else on the CPU wants to.
+    Idle,
+}
+
+impl core::fmt::Display for Policy {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Fifo(priority) => write!(f, "SCHED_FIFO {priority}"),
+            Self::Other => f.write_str("SCHED_OTHER"),
+            Self::Idle => f.write_str("SCHED_IDLE"),
+        }
+    }
+}
+
+/// A kernel's threads: for what runs beside a driver, such as a load or a probe. The driver needs none.
+pub trait Threads: Kernel {
+    /// Why a thread does not run as it was asked to.
+    type Error: core::error::Error + Send + Sync + 'static;
+    /// A started thread. Dropping it leaves the thread alone.
+    type Thread<R: Send + 'static>: Thread<R>;
+
+    /// Starts a thread pinned to `cpu`. It runs as asked when this returns, or not at all.
+    ///
+    /// # Errors
+    /// When policy or CPU is refused.
+    fn spawn<R, F>(
+        &self,
+        name: &str,
+        cpu: usize,
+        policy: Policy,
+        body: F,
+    ) -> Result<Self::Thread<R>, Self::Error>
+    where
+        R: Send + 'static,
+        F: FnOnce() -> R + Send + 'static;
+
+    /// `sched_yield`: to the end of the line of threads with the caller's priority.
+    fn yield_now(&self);
+
+    /// What one reading of the clock costs, in nanoseconds; 0 where time is computed.
+    fn clock_cost_ns(&self) -> u64;
+}
+
+/// A started thread.
+pub trait Thread<R> {
+    /// Waits for its end: what it returned, or nothing if it panicked.
+    fn join(self) -> Option<R>;
+
+    /// Whether it has ended.
+    fn is_finished(&self) -> bool;
 }

@@ -4,7 +4,7 @@
 
 use crate::bus::Bus;
 use crate::engine::EngineState;
-use crate::kernel::{Kernel, Place};
+use crate::kernel::{Kernel, Place, Step};
 use crate::queue::Queue;
 use crate::request::Request;
 use crate::variant::{CsbSection, OnIrq, OnSubmit};
@@ -20,6 +20,7 @@ impl<K: Kernel, B: Bus> EngineState<K, B> {
                 let kick = request.priority > queue.hint;
                 queue.hint = queue.hint.max(request.priority);
                 queue.insert(request);
+                self.kernel.step(Step::Queue);
                 match self.variant.on_submit() {
                     _ if !kick => {}
                     OnSubmit::Tasklet => self.kernel.tasklet_hi_schedule(self.tasklet),

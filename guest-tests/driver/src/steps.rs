@@ -19,7 +19,7 @@ use execlab_abi::wire::PostedWrite;
 
 use crate::bus::Bus;
 use crate::engine::EngineState;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Step};
 use crate::ports::{Ports, same_context};
 use crate::queue::{ANY_PRIORITY, Queue};
 
@@ -28,6 +28,7 @@ impl<K: Kernel, B: Bus> EngineState<K, B> {
     ///
     /// Runs of requests of one context become one: only the tail of the last one is told to the hardware.
     pub(crate) fn dequeue(&self, queue: &mut Queue<B::Dma>, ports: &mut Ports<B::Dma>) {
+        self.kernel.step(Step::Dequeue);
         if !ports.can_submit() {
             // A second write before the hardware has answered the first is undefined; and with two contexts in the
             // ports the next event comes soon enough, while the queue coalesces.
@@ -52,6 +53,7 @@ impl<K: Kernel, B: Bus> EngineState<K, B> {
             }
             last = queue.pop();
             submit = true;
+            self.kernel.step(Step::DequeueRequest);
         }
         // `queue_priority`: with a port free, any request is worth a look; else one that outranks the last in line.
         queue.hint = match &last {
@@ -83,6 +85,7 @@ impl<K: Kernel, B: Bus> EngineState<K, B> {
         let offset = self.engine.reg(ring::ELSP);
         let words = [second.hi, second.lo, first.hi, first.lo];
         self.counting.elsp_writes.add(1);
+        self.kernel.step(Step::Ports);
         ports.hwack = false;
         self.mmio.take_forcewake();
         self.mmio.write(&words.map(|value| PostedWrite { offset, value }));

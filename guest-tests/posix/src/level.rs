@@ -7,7 +7,8 @@
 
 use std::cell::Cell;
 
-use crate::sched::{IRQ_OFF_PRIORITY, Policy, get_raw, set_policy, set_raw};
+use crate::Policy;
+use crate::sched::{IRQ_OFF_PRIORITY, get_raw, set_policy, set_raw};
 
 /// Kernel's numbers of policy and priority.
 type Base = (libc::c_int, libc::c_int);

@@ -20,10 +20,11 @@ mod wait;
 
 pub use clock::{clock_cost_ns, now_ns, sleep_until_ns, spin_until_ns};
 pub use cpu::{Config, Cpu};
+pub use execlab_driver::kernel::Policy;
 pub use irq::{IrqLine, IrqThread};
 pub use posix::{Posix, SpinLock};
 pub use rt::{RtHandle, RtThread};
-pub use sched::{IRQ_OFF_PRIORITY, Policy, SchedError, pin};
+pub use sched::{IRQ_OFF_PRIORITY, SchedError, pin};
 pub use spans::{CpuStats, SpanStats};
 pub use system::System;
 pub use wait::WaitQueue;

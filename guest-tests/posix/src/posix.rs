@@ -5,9 +5,9 @@ use std::sync::Arc;
 use execlab_driver::kernel::{self, Kernel, TaskletBody, TaskletId};
 use spin::mutex::TicketMutex;
 
-use crate::WaitQueue;
-use crate::clock::{now_ns, sleep_until_ns, spin_until_ns};
+use crate::clock::{clock_cost_ns, now_ns, sleep_until_ns, spin_until_ns};
 use crate::cpu::State;
+use crate::{Policy, RtHandle, RtThread, SchedError, WaitQueue};
 
 /// A handle on a [`crate::Cpu`]: the [`Kernel`] that a driver gets. Clones share the CPU.
 #[derive(Debug, Clone)]
@@ -75,6 +75,37 @@ impl Kernel for Posix {
 
     fn sleep_until(&self, deadline_ns: u64) {
         sleep_until_ns(deadline_ns);
+    }
+}
+
+impl kernel::Threads for Posix {
+    type Error = SchedError;
+    type Thread<R: Send + 'static> = RtHandle<R>;
+
+    fn spawn<R, F>(&self, name: &str, cpu: usize, policy: Policy, body: F) -> Result<RtHandle<R>, SchedError>
+    where
+        R: Send + 'static,
+        F: FnOnce() -> R + Send + 'static,
+    {
+        RtThread::new(name).cpu(cpu).policy(policy).spawn(body)
+    }
+
+    fn yield_now(&self) {
+        std::thread::yield_now();
+    }
+
+    fn clock_cost_ns(&self) -> u64 {
+        clock_cost_ns()
+    }
+}
+
+impl<R> kernel::Thread<R> for RtHandle<R> {
+    fn join(self) -> Option<R> {
+        Self::join(self)
+    }
+
+    fn is_finished(&self) -> bool {
+        Self::is_finished(self)
     }
 }
 

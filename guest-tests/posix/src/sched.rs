@@ -6,40 +6,19 @@
 
 use std::io;
 
+use execlab_driver::kernel::Policy;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Priority of irq-off sections, interrupts and bottom halves: the highest that SCHED_FIFO has, so that nothing
 /// of ours, the probe included, runs on the CPU meanwhile.
 pub const IRQ_OFF_PRIORITY: u8 = 99;
 
-/// A scheduling policy with its priority.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Policy {
-    /// SCHED_FIFO at a priority of 1 to 99.
-    Fifo(u8),
-    /// SCHED_OTHER at nice 0.
-    Other,
-    /// SCHED_IDLE: runs only when nothing else on the CPU wants to.
-    Idle,
-}
-
-impl Policy {
-    fn code(self) -> (libc::c_int, libc::c_int) {
-        match self {
-            Self::Fifo(priority) => (libc::SCHED_FIFO, libc::c_int::from(priority)),
-            Self::Other => (libc::SCHED_OTHER, 0),
-            Self::Idle => (libc::SCHED_IDLE, 0),
-        }
-    }
-}
-
-impl std::fmt::Display for Policy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Fifo(priority) => write!(f, "SCHED_FIFO {priority}"),
-            Self::Other => f.write_str("SCHED_OTHER"),
-            Self::Idle => f.write_str("SCHED_IDLE"),
-        }
+/// The kernel's numbers of a policy and its priority.
+fn code(policy: Policy) -> (libc::c_int, libc::c_int) {
+    match policy {
+        Policy::Fifo(priority) => (libc::SCHED_FIFO, libc::c_int::from(priority)),
+        Policy::Other => (libc::SCHED_OTHER, 0),
+        Policy::Idle => (libc::SCHED_IDLE, 0),
     }
 }
 
@@ -98,7 +77,7 @@ pub enum SchedError {
 /// Gives the calling thread a policy, without looking at what came of it: the raise at the start of an irq-off
 /// section.
 pub(crate) fn set_policy(policy: Policy) -> io::Result<()> {
-    let (code, sched_priority) = policy.code();
+    let (code, sched_priority) = code(policy);
     set_raw(code, sched_priority)
 }
 
@@ -135,7 +114,7 @@ pub fn apply_policy(policy: Policy, thread: &str) -> Result<(), SchedError> {
     set_policy(policy).map_err(refused)?;
     let found = get_raw().map_err(refused)?;
     // SCHED_RESET_ON_FORK may be or-ed into the policy.
-    if (found.0 & !libc::SCHED_RESET_ON_FORK, found.1) != policy.code() {
+    if (found.0 & !libc::SCHED_RESET_ON_FORK, found.1) != code(policy) {
         return Err(SchedError::PolicyDiffers {
             thread: thread.to_owned(),
             asked: policy,
