@@ -8,6 +8,9 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The plan is for the simulator, where there is no device to reach.
+    #[error("the plan is for the simulator, which has a program of its own: execlab-sim")]
+    Simulated,
     /// Memory to share with the device could not be had from the system.
     #[error("cannot get memory to share with the device: {what}: {source}")]
     Memory {

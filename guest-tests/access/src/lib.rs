@@ -47,5 +47,6 @@ pub fn open(access: &execlab_report::Access) -> Result<Arc<AnyDevice>, Error> {
             native::connect(Path::new(socket), &NativeOptions::default())
         }
         execlab_report::Access::Pci { driver } => pci::open(driver.as_deref()),
+        execlab_report::Access::Sim { .. } => Err(Error::Simulated),
     }
 }

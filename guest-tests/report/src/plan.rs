@@ -45,6 +45,13 @@ pub enum Access {
         #[serde(default)]
         driver: Option<String>,
     },
+    /// On the simulator: machine and device are computed, in the test binary itself.
+    Sim {
+        /// Machine profile: a shipped name or a file.
+        machine: String,
+        /// Delay profile of the device: a shipped name or a file.
+        profile: String,
+    },
 }
 
 /// Settings of the RT probe.
