@@ -9,12 +9,15 @@ use execlab_abi::{PAGE_SIZE, context, mi, ring};
 
 use crate::bus::Dma;
 use crate::error::SubmitError;
+use crate::planted::{Bug, Planted};
 use crate::request::MIN_BYTES;
 
 /// Pages of an image: status page and register state.
 pub(crate) const IMAGE_PAGES: usize = 2;
 /// Byte offset of the timeline's seqno in the context's status page.
 const SEQNO_OFFSET: u32 = 0x100;
+/// What a fresh timeline holds: so near the wrap that every context passes it soon, as the kernel's jiffies do.
+const SEQNO_BEFORE_FIRST: u32 = u32::MAX - 31;
 
 /// What the device sees of a context. Requests share it: the memory stays as long as one of them is queued or in a
 /// port.
@@ -47,6 +50,7 @@ impl<D: Dma> ContextHw<D> {
             hw.put(slot - 1, engine.reg(register));
             hw.put(slot, value);
         }
+        hw.image.write32(SEQNO_OFFSET as usize, SEQNO_BEFORE_FIRST);
         hw
     }
 
@@ -92,13 +96,15 @@ pub struct Context<D> {
     /// Requests that have not retired, in order.
     pending: VecDeque<Pending>,
     last_seqno: u32,
+    planted: Planted,
     pub(crate) priority: i32,
 }
 
 impl<D: Dma> Context<D> {
-    pub(crate) fn new(hw: ContextHw<D>, engine: Engine) -> Self {
+    pub(crate) fn new(hw: ContextHw<D>, engine: Engine, planted: Planted) -> Self {
         let pending = VecDeque::with_capacity(hw.ring_bytes as usize / MIN_BYTES);
-        Self { hw: Arc::new(hw), engine, emit: 0, retired: 0, pending, last_seqno: 0, priority: 0 }
+        let last_seqno = hw.seqno();
+        Self { hw: Arc::new(hw), engine, emit: 0, retired: 0, pending, last_seqno, planted, priority: 0 }
     }
 
     /// The engine that the context is for.
@@ -123,6 +129,12 @@ impl<D: Dma> Context<D> {
     #[must_use]
     pub fn completed_seqno(&self) -> u32 {
         self.hw.seqno()
+    }
+
+    /// Whether request `seqno` of this context is complete, also over the wrap of seqnos.
+    #[must_use]
+    pub fn is_complete(&self, seqno: u32) -> bool {
+        passed(self.hw.seqno(), seqno)
     }
 
     /// Sets the priority of the requests to come; higher goes first, and a new context has 0. i915's user range is
@@ -164,7 +176,7 @@ impl<D: Dma> Context<D> {
         for _ in 0..self.padding(bytes) / 4 {
             self.push(&[mi::NOOP]);
         }
-        // Seqno 0 is what a fresh timeline holds; it is passed over at the wrap.
+        // Seqno 0 means none; it is passed over at the wrap.
         Some(self.last_seqno.wrapping_add(1).max(1))
     }
 
@@ -183,7 +195,11 @@ impl<D: Dma> Context<D> {
     /// Bytes that can be emitted if everything before `retired` has retired. A ring is never filled to the last
     /// qword: full would look like empty.
     fn room(&self, retired: u32) -> u32 {
-        (retired + self.hw.ring_bytes - self.emit - 8) % self.hw.ring_bytes
+        let bytes = self.hw.ring_bytes;
+        if self.planted.has(Bug::RingFullOffByOne) && !self.pending.is_empty() {
+            return (retired + bytes - self.emit) % bytes;
+        }
+        (retired + bytes - self.emit - 8) % bytes
     }
 
     /// Bytes to the end of the ring, if `bytes` bytes do not fit before it.
@@ -217,7 +233,12 @@ mod tests {
 
     fn context() -> Context<Pages> {
         let hw = ContextHw::new(Pages::new(2), 0x1_0000, 1, Engine::Bcs0, Pages::new(1), 0x2_0000);
-        Context::new(hw, Engine::Bcs0)
+        Context::new(hw, Engine::Bcs0, Planted::default())
+    }
+
+    /// The seqno of request `n` of a context, from 1.
+    fn nth(n: u32) -> u32 {
+        SEQNO_BEFORE_FIRST + n
     }
 
     fn emit(context: &mut Context<Pages>, bytes: u32) -> Option<u32> {
@@ -246,8 +267,8 @@ mod tests {
         for _ in 0..4 {
             assert!(emit(&mut context, 1000).is_some());
         }
-        complete(&context, 4);
-        assert_eq!(emit(&mut context, 1000), Some(5));
+        complete(&context, nth(4));
+        assert_eq!(emit(&mut context, 1000), Some(nth(5)));
         assert_eq!(context.position(), 1000);
         assert!((4000..4096).step_by(4).all(|at| context.hw.ring.read32(at) == mi::NOOP));
     }
@@ -260,18 +281,18 @@ mod tests {
         }
         assert_eq!(context.begin(1000), None);
         // 96 bytes of padding and 1000 of its own: what the first request gives back is not enough.
-        assert_eq!(context.seqno_before_room(1000), Some(2));
-        complete(&context, 1);
+        assert_eq!(context.seqno_before_room(1000), Some(nth(2)));
+        complete(&context, nth(1));
         assert_eq!(context.begin(1000), None);
-        complete(&context, 2);
-        assert_eq!(context.begin(1000), Some(5));
+        complete(&context, nth(2));
+        assert_eq!(context.begin(1000), Some(nth(5)));
     }
 
     #[test]
     fn a_ring_is_never_filled_to_the_last_qword() {
         let mut context = context();
         assert!(emit(&mut context, 4096 - 8).is_some());
-        complete(&context, 1);
+        complete(&context, nth(1));
         assert_eq!(context.retire(), 1);
         let mut context = self::context();
         assert_eq!(context.begin(4096), None);

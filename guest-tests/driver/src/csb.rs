@@ -9,6 +9,7 @@ use crate::bus::{Bus, Dma};
 use crate::context::passed;
 use crate::engine::EngineState;
 use crate::kernel::{Kernel, Step};
+use crate::planted::Bug;
 use crate::ports::{Answer, Ports};
 
 /// How long a CSB entry may lag behind its index before the MMIO copy is read instead (`wa_csb_read`, 10 us).
@@ -17,16 +18,28 @@ const LATE_ENTRY_NS: u64 = 10_000;
 impl<K: Kernel, B: Bus> EngineState<K, B> {
     /// `process_csb`: takes the entries that came since the last time out of the status page.
     pub(crate) fn process_csb(&self, ports: &mut Ports<B::Dma>) {
+        let too_early = self.planted.has(Bug::EntryBeforeIndex).then(|| self.entries_now());
         let tail = self.hwsp.load32_acquire(csb::HWSP_WRITE_INDEX as usize);
         // An index that no entry has would be read for ever.
         while tail < csb::ENTRIES && ports.csb_head != tail {
             ports.csb_head = csb::next_index(ports.csb_head);
-            let entry = self.read_entry(ports.csb_head);
+            let entry = match &too_early {
+                None => self.read_entry(ports.csb_head),
+                Some(entries) => Entry::from_qword(entries[ports.csb_head as usize]),
+            };
             self.count_event(entry);
             self.process_event(ports, entry);
             self.kernel.step(Step::CsbEvent);
         }
         self.ports_active.store(ports.active(), Ordering::Release);
+    }
+
+    /// [`Bug::EntryBeforeIndex`]: the entries as they are before the index is read, which takes its time.
+    fn entries_now(&self) -> [u64; csb::ENTRIES as usize] {
+        let load = |index| self.hwsp.load64_acquire(Entry::hwsp_offset(index as u32) as usize);
+        let entries = core::array::from_fn(load);
+        self.kernel.cpu_relax();
+        entries
     }
 
     fn read_entry(&self, index: u32) -> Entry {

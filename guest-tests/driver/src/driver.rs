@@ -19,6 +19,7 @@ use crate::error::{DriverError, SubmitError, WaitError};
 use crate::ggtt::Ggtt;
 use crate::kernel::{Kernel, SpinLock, Step, WaitQueue};
 use crate::mmio::Mmio;
+use crate::planted::{Bug, Planted};
 use crate::ports::Ports;
 use crate::queue::Queue;
 use crate::request::{self, Batch, MIN_BYTES, RequestSpec};
@@ -48,6 +49,7 @@ pub struct Driver<K: Kernel, B: Bus> {
     engines: Engines<K, B>,
     ggtt: K::SpinLock<(Ggtt, u32)>,
     counting: Arc<Counting>,
+    planted: Planted,
 }
 
 impl<K: Kernel, B: Bus> Driver<K, B> {
@@ -56,6 +58,29 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
     /// # Errors
     /// [`DriverError`] when memory is short or the engines make no sense.
     pub fn new(kernel: Arc<K>, bus: Arc<B>, config: &DriverConfig) -> Result<Arc<Self>, DriverError> {
+        Self::build(kernel, bus, config, Planted::default())
+    }
+
+    /// As [`new`](Self::new), a driver with a known mistake.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    #[cfg(feature = "planted")]
+    pub fn with_bug(
+        kernel: Arc<K>,
+        bus: Arc<B>,
+        config: &DriverConfig,
+        bug: crate::Bug,
+    ) -> Result<Arc<Self>, DriverError> {
+        Self::build(kernel, bus, config, Planted::with(bug))
+    }
+
+    fn build(
+        kernel: Arc<K>,
+        bus: Arc<B>,
+        config: &DriverConfig,
+        planted: Planted,
+    ) -> Result<Arc<Self>, DriverError> {
         let mmio = Arc::new(Mmio::new(Arc::clone(&kernel), Arc::clone(&bus)));
         let counting = Arc::new(Counting::default());
         let mut ggtt = Ggtt::new();
@@ -74,6 +99,7 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
                     kernel: Arc::clone(&kernel),
                     mmio: Arc::clone(&mmio),
                     counting: Arc::clone(&counting),
+                    planted,
                     hwsp,
                     timeline: kernel.new_lock("timeline", Queue::new()),
                     ports: AtomicRefCell::new(Ports::new(FIRST_CSB_HEAD)),
@@ -95,7 +121,7 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
         }
         enable_interrupts(&mmio);
         let ggtt = kernel.new_lock("ggtt", (ggtt, 1));
-        Ok(Arc::new(Self { kernel, bus, mmio, variant: config.variant, engines, ggtt, counting }))
+        Ok(Arc::new(Self { kernel, bus, mmio, variant: config.variant, engines, ggtt, counting, planted }))
     }
 
     /// Creates a context on `engine` with a ring of `ring_pages` pages (1 to 512), and makes room in the engine's
@@ -117,7 +143,7 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
         })?;
         let hw = ContextHw::new(image, image_ggtt, id, engine, ring, ring_ggtt);
         state.reserve(hw.ring_bytes as usize / MIN_BYTES);
-        Ok(Context::new(hw, engine))
+        Ok(Context::new(hw, engine, self.planted))
     }
 
     /// Creates a batch that keeps its engine busy for `busy_ns` modelled nanoseconds; 0 is an empty batch.
@@ -169,14 +195,21 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
     /// # Errors
     /// [`WaitError::TimedOut`].
     pub fn wait(&self, context: &Context<B::Dma>, seqno: u32, deadline_ns: u64) -> Result<(), WaitError> {
-        let mut complete = || passed(context.hw.seqno(), seqno);
+        let without_wrap = self.planted.has(Bug::SeqnoWithoutWrap);
+        let complete = || match context.hw.seqno() {
+            reached if without_wrap => reached >= seqno,
+            reached => passed(reached, seqno),
+        };
         if complete() {
             return Ok(());
         }
         let timed_out = || WaitError::TimedOut { seqno, reached: context.hw.seqno() };
         let engine = self.engine_of(context).ok_or_else(timed_out)?;
         engine.user_irq(true);
-        let done = engine.waiters.wait_until(deadline_ns, &mut complete);
+        let mut asleep = !self.planted.has(Bug::LostWakeUp);
+        let done = engine
+            .waiters
+            .wait_until(deadline_ns, &mut || core::mem::replace(&mut asleep, true) && complete());
         engine.user_irq(false);
         if done { Ok(()) } else { Err(timed_out()) }
     }

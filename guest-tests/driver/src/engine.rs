@@ -13,6 +13,7 @@ use crate::bus::{Bus, Dma};
 use crate::counters::Counting;
 use crate::kernel::{Kernel, SpinLock, TaskletId};
 use crate::mmio::Mmio;
+use crate::planted::Planted;
 use crate::ports::Ports;
 use crate::queue::Queue;
 use crate::variant::Variant;
@@ -27,6 +28,7 @@ pub(crate) struct EngineState<K: Kernel, B: Bus> {
     pub(crate) kernel: Arc<K>,
     pub(crate) mmio: Arc<Mmio<K, B>>,
     pub(crate) counting: Arc<Counting>,
+    pub(crate) planted: Planted,
     pub(crate) hwsp: B::Dma,
     /// The timeline lock: the queue stands under it.
     pub(crate) timeline: K::SpinLock<Queue<B::Dma>>,

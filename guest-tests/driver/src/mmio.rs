@@ -49,6 +49,12 @@ impl<K: Kernel, B: Bus> Mmio<K, B> {
         self.spend(self.costs.forcewake_ns, 1);
     }
 
+    /// Acknowledges whatever interrupt there is and does nothing about it, as no driver should.
+    pub(crate) fn drop_irq(&self) {
+        self.spend_irq_ack(1);
+        let _ = self.bus.take_irq();
+    }
+
     /// What `gen8_irq_handler` spends: master off; one bank read, its clearing write; master on. The bits themselves
     /// come with the interrupt (see `execlab_abi::wire`), acknowledged.
     pub(crate) fn spend_irq_ack(&self, banks: u32) {

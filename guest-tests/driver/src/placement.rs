@@ -4,7 +4,8 @@
 
 use crate::bus::Bus;
 use crate::engine::EngineState;
-use crate::kernel::{Kernel, Place, Step};
+use crate::kernel::{Kernel, Place, SpinLock as _, Step};
+use crate::planted::Bug;
 use crate::queue::Queue;
 use crate::request::Request;
 use crate::variant::{CsbSection, OnIrq, OnSubmit};
@@ -43,9 +44,13 @@ impl<K: Kernel, B: Bus> EngineState<K, B> {
         match self.variant.csb_section() {
             CsbSection::OutsideLock => {
                 self.process_csb(&mut self.ports.borrow_mut());
+                self.acknowledge_late();
                 self.irq_off(|queue| self.dequeue(queue, &mut self.ports.borrow_mut()));
             }
             CsbSection::InsideLock => self.irq_off(|queue| self.csb_and_dequeue(queue)),
+        }
+        if self.planted.has(Bug::TaskletRearmed) && !self.timeline.with_irqsave(|queue| queue.is_empty()) {
+            self.kernel.tasklet_hi_schedule(self.tasklet);
         }
         self.counting.bottom_half(place, self.kernel.now().saturating_sub(start));
     }
@@ -54,6 +59,14 @@ impl<K: Kernel, B: Bus> EngineState<K, B> {
     fn csb_and_dequeue(&self, queue: &mut Queue<B::Dma>) {
         let mut ports = self.ports.borrow_mut();
         self.process_csb(&mut ports);
+        self.acknowledge_late();
         self.dequeue(queue, &mut ports);
+    }
+
+    /// [`Bug::AckAfterCsb`].
+    fn acknowledge_late(&self) {
+        if self.planted.has(Bug::AckAfterCsb) {
+            self.mmio.drop_irq();
+        }
     }
 }

@@ -118,6 +118,7 @@ pub(crate) fn emit<D: Dma>(context: &mut Context<D>, spec: RequestSpec) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::planted::Planted;
     use crate::testing::Pages;
 
     #[test]
@@ -125,7 +126,7 @@ mod tests {
         for engine in Engine::ALL {
             for batch in [None, Some(0x4_0000)] {
                 let hw = ContextHw::new(Pages::new(2), 0x1_0000, 1, engine, Pages::new(1), 0x2_0000);
-                let mut context = Context::new(hw, engine);
+                let mut context = Context::new(hw, engine, Planted::default());
                 let spec = RequestSpec { batch };
                 let request = emit(&mut context, spec).unwrap();
                 assert_eq!(request.wa_tail, bytes(engine, spec));
@@ -138,7 +139,7 @@ mod tests {
     #[test]
     fn what_is_emitted_is_made_of_whole_commands_that_the_abi_knows() {
         let hw = ContextHw::new(Pages::new(2), 0x1_0000, 1, Engine::Rcs0, Pages::new(1), 0x2_0000);
-        let mut context = Context::new(hw, Engine::Rcs0);
+        let mut context = Context::new(hw, Engine::Rcs0, Planted::default());
         let request = emit(&mut context, RequestSpec { batch: Some(0x4_0000) }).unwrap();
         let mut at = 0;
         let mut headers = alloc::vec::Vec::new();

@@ -20,6 +20,7 @@ use execlab_abi::wire::PostedWrite;
 use crate::bus::Bus;
 use crate::engine::EngineState;
 use crate::kernel::{Kernel, Step};
+use crate::planted::Bug;
 use crate::ports::{Ports, same_context};
 use crate::queue::{ANY_PRIORITY, Queue};
 
@@ -29,7 +30,8 @@ impl<K: Kernel, B: Bus> EngineState<K, B> {
     /// Runs of requests of one context become one: only the tail of the last one is told to the hardware.
     pub(crate) fn dequeue(&self, queue: &mut Queue<B::Dma>, ports: &mut Ports<B::Dma>) {
         self.kernel.step(Step::Dequeue);
-        if !ports.can_submit() {
+        let unanswered = self.planted.has(Bug::SubmitBeforeAck) && ports.port[1].is_none();
+        if !ports.can_submit() && !unanswered {
             // A second write before the hardware has answered the first is undefined; and with two contexts in the
             // ports the next event comes soon enough, while the queue coalesces.
             return;

@@ -88,6 +88,11 @@ impl<K: Kernel, B: Bus> Case<K, B> {
         let counters = driver.counters();
         wrong_unless(counters.force_restores == 0, || {
             alloc::format!("{} submissions with a tail that did not move", counters.force_restores)
+        })?;
+        // A bottom half is scheduled by a submission or by an interrupt, and by nothing else.
+        let bottom_halves = counters.bh_at_enable + counters.bh_at_irq_exit + counters.bh_in_ksoftirqd;
+        wrong_unless(bottom_halves <= counters.submissions + counters.context_switch_interrupts, || {
+            alloc::format!("{bottom_halves} bottom halves without need: {counters:?}")
         })
     }
 }
@@ -153,7 +158,10 @@ impl<K: Kernel, B: Bus> Bench<K, B> {
     }
 
     fn wait(&self, context: &Context<B::Dma>, seqno: u32) -> Outcome {
-        Ok(self.driver.wait(context, seqno, self.deadline())?)
+        self.driver.wait(context, seqno, self.deadline())?;
+        wrong_unless(context.is_complete(seqno), || {
+            alloc::format!("a wait for request {seqno} ended at {}", context.completed_seqno())
+        })
     }
 
     /// Waits by polling until `condition` holds.

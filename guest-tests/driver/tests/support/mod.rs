@@ -12,7 +12,7 @@ use execlab_abi::wire::IrqRecord;
 use execlab_driver::bus::{Bus as _, BusCosts};
 use execlab_driver::conformance::Device;
 use execlab_driver::kernel::Kernel as _;
-use execlab_driver::{Driver, DriverConfig, Variant};
+use execlab_driver::{Bug, Driver, DriverConfig, Variant};
 use execlab_profile::Profile;
 
 use bus::ModelBus;
@@ -50,11 +50,13 @@ impl Outside for Beside {
     }
 }
 
+/// What accesses cost, unless a test says otherwise.
+const COSTS: BusCosts = BusCosts { read_ns: 100, write_ns: 10, forcewake_ns: 0 };
+
 impl Machine {
     /// A machine whose writes arrive `post_ns` after they were posted.
     pub fn new(variant: Variant, profile: &str, seed: u64, post_ns: u64) -> Self {
-        let costs = BusCosts { read_ns: 100, write_ns: 10, forcewake_ns: 0 };
-        Self::with_costs(variant, profile, seed, post_ns, costs)
+        Self::with_costs(variant, profile, seed, post_ns, COSTS)
     }
 
     /// The same with other bus costs.
@@ -63,6 +65,20 @@ impl Machine {
         let kernel = TestKernel::default();
         let bus = ModelBus::new(&kernel, &profile, seed, post_ns, costs);
         let driver = driver(&kernel, &bus, variant);
+        Self::with_driver(kernel, bus, driver)
+    }
+
+    /// A machine whose driver has a known mistake.
+    pub fn with_bug(variant: Variant, profile: &str, seed: u64, post_ns: u64, bug: Bug) -> Self {
+        let profile = Profile::parse(profile, "test").unwrap();
+        let kernel = TestKernel::default();
+        let bus = ModelBus::new(&kernel, &profile, seed, post_ns, COSTS);
+        let driver =
+            Driver::with_bug(Arc::new(kernel.clone()), Arc::clone(&bus), &config(variant), bug).unwrap();
+        Self::with_driver(kernel, bus, driver)
+    }
+
+    fn with_driver(kernel: TestKernel, bus: Arc<ModelBus>, driver: Arc<TestDriver>) -> Self {
         let handler = Arc::new(Mutex::new(Arc::downgrade(&driver)));
         kernel.connect(Beside { bus: Arc::clone(&bus), handler: Arc::clone(&handler) });
         Self { kernel, bus, driver, handler }
@@ -95,8 +111,11 @@ impl Machine {
 }
 
 fn driver(kernel: &TestKernel, bus: &Arc<ModelBus>, variant: Variant) -> Arc<TestDriver> {
-    let config = DriverConfig { variant, engines: Engine::ALL.to_vec() };
-    Driver::new(Arc::new(kernel.clone()), Arc::clone(bus), &config).unwrap()
+    Driver::new(Arc::new(kernel.clone()), Arc::clone(bus), &config(variant)).unwrap()
+}
+
+fn config(variant: Variant) -> DriverConfig {
+    DriverConfig { variant, engines: Engine::ALL.to_vec() }
 }
 
 /// The profile that behaves as a case wants it, and how long posted writes take.
