@@ -29,7 +29,8 @@ impl Env for SimEnv<'_> {
         Ok(u32::from_le_bytes(data))
     }
     fn read_u64(&mut self, gpa: u64) -> Result<u64, BadAddress> {
-        Ok(u64::from(self.read_u32(gpa)?) | u64::from(self.read_u32(gpa.checked_add(4).ok_or(BadAddress)?)?) << 32)
+        Ok(u64::from(self.read_u32(gpa)?)
+            | u64::from(self.read_u32(gpa.checked_add(4).ok_or(BadAddress)?)?) << 32)
     }
     fn store32_release(&mut self, gpa: u64, value: u32) -> Result<(), BadAddress> {
         self.memory.store32(gpa, value)

@@ -90,7 +90,8 @@ impl Memory {
             }
             return Ok(());
         }
-        for (at, byte) in (gpa..).zip(data) {
+        for (at, byte) in (0..).zip(data) {
+            let at = gpa.checked_add(at).ok_or(BadAddress)?;
             *byte = self.load32(at)?.to_le_bytes()[(at % WORD as u64) as usize];
         }
         Ok(())
@@ -106,7 +107,8 @@ impl Memory {
             }
             return Ok(());
         }
-        for (at, byte) in (gpa..).zip(data) {
+        for (at, byte) in (0..).zip(data) {
+            let at = gpa.checked_add(at).ok_or(BadAddress)?;
             let mut bytes = self.load32(at)?.to_le_bytes();
             bytes[(at % WORD as u64) as usize] = *byte;
             self.store32(at, u32::from_le_bytes(bytes))?;
@@ -132,7 +134,11 @@ pub struct Pages {
 impl Pages {
     /// The word at byte `offset`; an offset outside is a bug of the driver.
     fn word(&self, offset: usize) -> &AtomicU32 {
-        assert!(offset < self.pages * PAGE && offset.is_multiple_of(WORD), "offset {offset:#x} of {} pages", self.pages);
+        assert!(
+            offset < self.pages * PAGE && offset.is_multiple_of(WORD),
+            "offset {offset:#x} of {} pages",
+            self.pages
+        );
         &self.memory.words[(self.first * PAGE + offset) / WORD]
     }
 }

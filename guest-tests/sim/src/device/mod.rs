@@ -9,7 +9,6 @@ use std::sync::Arc;
 use atomic_refcell::AtomicRefCell;
 use execlab_abi::wire::{IrqRecord, PostedWrite};
 use execlab_driver::bus::{Bus, BusCosts};
-use execlab_driver::kernel::Kernel as _;
 use execlab_model::{Config, Gpu, Stats, TraceEvent};
 use execlab_profile::{BusNs, Profile, Sampler};
 
@@ -91,7 +90,7 @@ impl SimDevice {
 
     /// Lets `f` do something to the model at the simulation's time, and passes its interrupt on.
     fn with_gpu<R>(&self, f: impl FnOnce(&mut Gpu, u64, &mut SimEnv<'_>) -> R) -> R {
-        let now = self.kernel.now();
+        let now = self.kernel.time();
         let mut inside = self.inside.borrow_mut();
         let Inside { gpu, trace, .. } = &mut *inside;
         let mut env = SimEnv { memory: &self.memory, interrupt: false, trace: trace.as_mut() };
