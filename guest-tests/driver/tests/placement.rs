@@ -6,11 +6,12 @@ mod support;
 
 use execlab_abi::engine::Engine;
 use execlab_driver::bus::BusCosts;
+use execlab_driver::conformance::Device;
 use execlab_driver::kernel::Kernel as _;
 use execlab_driver::{Counters, RequestSpec, Variant};
+use support::Machine;
 use support::bus::Seen;
 use support::kernel::Level;
-use support::{Machine, USUAL};
 
 const OFF: bool = true;
 const ON: bool = false;
@@ -85,7 +86,7 @@ fn requests_beyond_both_ports_do_not_kick_the_bottom_half() {
 #[test]
 fn the_same_seed_gives_the_same_run_to_the_nanosecond() {
     let run = |variant| {
-        let machine = Machine::new(variant, USUAL, 11, 300);
+        let machine = Machine::new(variant, Device::Usual.profile(), 11, 300);
         let mut context = machine.driver.context_create(Engine::Vecs0, 1).unwrap();
         for _ in 0..500 {
             while machine.driver.submit(&mut context, RequestSpec::default()).is_err() {
@@ -129,7 +130,7 @@ fn an_interrupt_spends_master_off_bank_read_and_clear_and_master_on() {
 #[test]
 fn a_second_driver_takes_over_engines_whose_csb_is_somewhere_in_its_ring() {
     for variant in Variant::ALL {
-        let mut machine = Machine::new(Variant::Tasklet, USUAL, 5, 300);
+        let mut machine = Machine::new(Variant::Tasklet, Device::Usual.profile(), 5, 300);
         for _ in 0..3 {
             for engine in Engine::ALL {
                 let mut context = machine.driver.context_create(engine, 1).unwrap();

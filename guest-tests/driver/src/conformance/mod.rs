@@ -46,6 +46,28 @@ impl Device {
     /// Every behaviour.
     pub const ALL: [Self; 6] =
         [Self::Instant, Self::Usual, Self::LateCsb, Self::VeryLateCsb, Self::SlowAccept, Self::Stuck];
+
+    /// A delay profile of the device process that behaves so, in TOML. A world may use it or arrange for the same
+    /// in another way.
+    #[must_use]
+    pub const fn profile(self) -> &'static str {
+        match self {
+            Self::Instant => "name = \"instant\"\n",
+            Self::Usual => {
+                "name = \"usual\"\n[delay]\n\"elsp.accept\" = { uniform = [\"0ns\", \"3us\"] }\n\
+                 \"context.restore\" = { uniform = [\"0ns\", \"5us\"] }\n\"context.save\" = \"400ns\"\n\
+                 \"command.execute\" = \"20ns\"\n\"irq.deliver\" = { uniform = [\"0ns\", \"4us\"] }\n\
+                 \"seqno.visible\" = { uniform = [\"0ns\", \"500ns\"] }\n"
+            }
+            Self::LateCsb => {
+                "name = \"late\"\n[delay]\n\"csb.visible\" = { uniform = [\"0ns\", \"9us\"] }\n\
+                 \"elsp.accept\" = \"1us\"\n"
+            }
+            Self::VeryLateCsb => "name = \"very-late\"\n[delay]\n\"csb.visible\" = \"50us\"\n",
+            Self::SlowAccept => "name = \"slow\"\n[delay]\n\"elsp.accept\" = \"1ms\"\n",
+            Self::Stuck => "name = \"stuck\"\n[delay]\n\"elsp.accept\" = \"5s\"\n",
+        }
+    }
 }
 
 /// A case that was not passed.

@@ -120,22 +120,10 @@ fn config(variant: Variant) -> DriverConfig {
 
 /// The profile that behaves as a case wants it, and how long posted writes take.
 pub fn profile(device: Device) -> (&'static str, u64) {
-    match device {
-        Device::Instant => ("name = \"instant\"\n", 0),
-        Device::Usual => (USUAL, 300),
-        Device::LateCsb => (
-            "name = \"late\"\n[delay]\n\"csb.visible\" = { uniform = [\"0ns\", \"9us\"] }\n\
-             \"elsp.accept\" = \"1us\"\n",
-            100,
-        ),
-        Device::VeryLateCsb => ("name = \"very-late\"\n[delay]\n\"csb.visible\" = \"50us\"\n", 100),
-        Device::SlowAccept => ("name = \"slow\"\n[delay]\n\"elsp.accept\" = \"1ms\"\n", 100),
-        Device::Stuck => ("name = \"stuck\"\n[delay]\n\"elsp.accept\" = \"5s\"\n", 100),
-    }
+    let post_ns = match device {
+        Device::Instant => 0,
+        Device::Usual => 300,
+        _ => 100,
+    };
+    (device.profile(), post_ns)
 }
-
-/// Some microseconds everywhere, different each time.
-pub const USUAL: &str = "name = \"usual\"\n[delay]\n\"elsp.accept\" = { uniform = [\"0ns\", \"3us\"] }\n\
-    \"context.restore\" = { uniform = [\"0ns\", \"5us\"] }\n\"context.save\" = \"400ns\"\n\
-    \"command.execute\" = \"20ns\"\n\"irq.deliver\" = { uniform = [\"0ns\", \"4us\"] }\n\
-    \"seqno.visible\" = { uniform = [\"0ns\", \"500ns\"] }\n";
