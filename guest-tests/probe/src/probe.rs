@@ -1,9 +1,9 @@
 //! The probe thread.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use execlab_posix::{Policy, RtHandle, RtThread, SchedError, clock_cost_ns, now_ns, sleep_until_ns};
+use execlab_driver::kernel::{Kernel, Policy, Thread as _, Threads};
 
 use crate::Welford;
 use crate::schedule::{Deadlines, Schedule};
@@ -26,7 +26,7 @@ pub struct Config {
 pub enum Error {
     /// CPU or priority refused.
     #[error(transparent)]
-    Sched(#[from] SchedError),
+    Refused(Box<dyn std::error::Error + Send + Sync>),
     /// The shortest interval is below a microsecond.
     #[error("{0:?} wakes up more often than once per microsecond; choose a longer shortest interval")]
     TooOften(Schedule),
@@ -51,48 +51,31 @@ pub struct Measurement {
     pub missed: u64,
 }
 
-/// An order to the thread: measure until then, into this.
-struct Order {
-    duration_ns: u64,
-    ring: Vec<u32>,
-}
-
-/// A real-time thread that measures when told to. Between blocks it sleeps. Dropping it ends it.
+/// A real-time thread that measures when told to, in whatever world `K` stands for. There is one only while it measures.
 #[derive(Debug)]
-pub struct Probe {
+pub struct Probe<K> {
+    kernel: K,
     config: Config,
     clock_cost_ns: u64,
-    orders: Option<mpsc::Sender<Order>>,
-    results: mpsc::Receiver<Measurement>,
+    /// Blocks begun so far: each has a random phase of its own.
+    begun: AtomicU64,
     cancel: Arc<AtomicBool>,
-    thread: Option<RtHandle<()>>,
 }
 
-impl Probe {
-    /// Starts the thread, pinned and at its priority, and measures what a reading of the clock costs.
+impl<K: Threads + Clone> Probe<K> {
+    /// Tries whether a thread may be what the probe must be, and measures what a reading of the clock costs. `cancel`
+    /// ends a block early.
     ///
     /// # Errors
-    /// [`Error::Sched`] when CPU or priority is refused; there is no fallback.
-    pub fn start(config: Config, cancel: Arc<AtomicBool>) -> Result<Self, Error> {
+    /// [`Error::Refused`] when CPU or priority is refused; there is no fallback. [`Error::TooOften`].
+    pub fn new(kernel: K, config: Config, cancel: Arc<AtomicBool>) -> Result<Self, Error> {
         if !config.schedule.is_sane() {
             return Err(Error::TooOften(config.schedule));
         }
-        let (orders, ordered) = mpsc::channel::<Order>();
-        let (done, results) = mpsc::channel();
-        let (costed, cost) = mpsc::channel();
-        let seen = Arc::clone(&cancel);
-        let thread = RtThread::new("probe").cpu(config.cpu).policy(config.policy).spawn(move || {
-            let clock_cost_ns = clock_cost_ns();
-            let _ = costed.send(clock_cost_ns);
-            let mut deadlines = Deadlines::new(config.schedule, config.seed);
-            while let Ok(order) = ordered.recv() {
-                if done.send(measure(order, &mut deadlines, clock_cost_ns, &seen)).is_err() {
-                    break;
-                }
-            }
-        })?;
-        let clock_cost_ns = cost.recv().map_err(|_| Error::Gone)?;
-        Ok(Self { config, clock_cost_ns, orders: Some(orders), results, cancel, thread: Some(thread) })
+        let probe = Self { kernel, config, clock_cost_ns: 0, begun: AtomicU64::new(0), cancel };
+        let seen = probe.kernel.clone();
+        let cost = probe.spawn(move || seen.clock_cost_ns())?.join().ok_or(Error::Gone)?;
+        Ok(Self { clock_cost_ns: cost, ..probe })
     }
 
     /// What is subtracted from each sample.
@@ -104,7 +87,7 @@ impl Probe {
     /// Measures for `duration_ns`, or until cancelled, and waits for it.
     ///
     /// # Errors
-    /// [`Error::Gone`] when the thread has ended.
+    /// [`Error::Gone`] when the thread has ended, [`Error::Refused`] when there is none any more.
     pub fn measure(&self, duration_ns: u64) -> Result<Measurement, Error> {
         self.begin(duration_ns)?.finish()
     }
@@ -112,63 +95,91 @@ impl Probe {
     /// Starts a block and returns at once.
     ///
     /// # Errors
-    /// [`Error::Gone`] when the thread has ended.
-    pub fn begin(&self, duration_ns: u64) -> Result<Running<'_>, Error> {
+    /// [`Error::Refused`] when there is no such thread to be had any more.
+    pub fn begin(&self, duration_ns: u64) -> Result<Running<K>, Error> {
         let most = usize::try_from(self.config.schedule.most_wakes(duration_ns)).unwrap_or(usize::MAX);
         // Written once, so that the probe takes no page fault.
         let mut ring = vec![u32::MAX; most];
         ring.clear();
-        let orders = self.orders.as_ref().ok_or(Error::Gone)?;
-        orders.send(Order { duration_ns, ring }).map_err(|_| Error::Gone)?;
-        Ok(Running(self))
+        let block = self.begun.fetch_add(1, Relaxed);
+        let run = Run {
+            kernel: self.kernel.clone(),
+            duration_ns,
+            ring,
+            deadlines: Deadlines::new(self.config.schedule, seed_of_block(self.config.seed, block)),
+            clock_cost_ns: self.clock_cost_ns,
+            cancel: Arc::clone(&self.cancel),
+        };
+        Ok(Running(self.spawn(move || run.measure())?))
     }
+
+    fn spawn<R: Send + 'static>(
+        &self,
+        body: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<K::Thread<R>, Error> {
+        let Config { cpu, policy, .. } = self.config;
+        self.kernel.spawn("probe", cpu, policy, body).map_err(|error| Error::Refused(Box::new(error)))
+    }
+}
+
+/// The seed of block `block` of a probe with `seed`: each its own, and each run the same.
+const fn seed_of_block(seed: u64, block: u64) -> u64 {
+    // An odd constant (2^64 over the golden ratio), so that no two blocks share a seed.
+    seed.wrapping_add(block.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// A block that is being measured.
-#[derive(Debug)]
 #[must_use = "the block's samples come with `finish`"]
-pub struct Running<'a>(&'a Probe);
+pub struct Running<K: Threads>(K::Thread<Measurement>);
 
-impl Running<'_> {
+impl<K: Threads> Running<K> {
     /// Waits for its end.
     ///
     /// # Errors
-    /// [`Error::Gone`] when the thread has ended.
+    /// [`Error::Gone`] when the thread has panicked.
     pub fn finish(self) -> Result<Measurement, Error> {
-        self.0.results.recv().map_err(|_| Error::Gone)
+        self.0.join().ok_or(Error::Gone)
     }
 }
 
-impl Drop for Probe {
-    fn drop(&mut self) {
-        self.orders = None;
-        self.cancel.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+impl<K: Threads> std::fmt::Debug for Running<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running").finish_non_exhaustive()
     }
 }
 
-/// The measuring loop: no allocation, no lock, one system call per sample.
-fn measure(order: Order, deadlines: &mut Deadlines, clock_cost_ns: u64, cancel: &AtomicBool) -> Measurement {
-    let Order { duration_ns, ring: mut samples } = order;
-    let mut summary = Welford::default();
-    let start_ns = now_ns();
-    let end_ns = start_ns.saturating_add(duration_ns);
-    deadlines.missed = 0;
-    let (mut deadline, mut woke) = (start_ns, start_ns);
-    while !cancel.load(Relaxed) && samples.len() < samples.capacity() {
-        deadline = deadlines.next(deadline, woke);
-        if deadline >= end_ns {
-            sleep_until_ns(end_ns);
-            break;
+/// All that the thread needs for one block.
+struct Run<K> {
+    kernel: K,
+    duration_ns: u64,
+    /// Where the samples go; it is never made larger.
+    ring: Vec<u32>,
+    deadlines: Deadlines,
+    clock_cost_ns: u64,
+    cancel: Arc<AtomicBool>,
+}
+
+impl<K: Kernel> Run<K> {
+    /// The measuring loop: no allocation, no lock, one system call per sample.
+    fn measure(self) -> Measurement {
+        let Self { kernel, duration_ns, ring: mut samples, mut deadlines, clock_cost_ns, cancel } = self;
+        let mut summary = Welford::default();
+        let start_ns = kernel.now();
+        let end_ns = start_ns.saturating_add(duration_ns);
+        let (mut deadline, mut woke) = (start_ns, start_ns);
+        while !cancel.load(Relaxed) && samples.len() < samples.capacity() {
+            deadline = deadlines.next(deadline, woke);
+            if deadline >= end_ns {
+                kernel.sleep_until(end_ns);
+                break;
+            }
+            kernel.sleep_until(deadline);
+            woke = kernel.now();
+            let latency = woke.saturating_sub(deadline).saturating_sub(clock_cost_ns);
+            samples.push(u32::try_from(latency).unwrap_or(u32::MAX));
+            summary.add(latency);
         }
-        sleep_until_ns(deadline);
-        woke = now_ns();
-        let latency = woke.saturating_sub(deadline).saturating_sub(clock_cost_ns);
-        samples.push(u32::try_from(latency).unwrap_or(u32::MAX));
-        summary.add(latency);
+        let duration_ns = kernel.now() - start_ns;
+        Measurement { start_ns, duration_ns, samples, summary, missed: deadlines.missed }
     }
-    let duration_ns = now_ns() - start_ns;
-    Measurement { start_ns, duration_ns, samples, summary, missed: deadlines.missed }
 }

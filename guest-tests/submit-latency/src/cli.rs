@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use clap::{ArgGroup, Parser};
 use execlab_report::{Access, LoadPlan, Plan, ProbePlan};
-
-use crate::output::{RESULTS_FD, Target};
-use crate::setting::EXPERIMENT;
+use execlab_submit_latency::{EXPERIMENT, RESULTS_FD, Target};
 
 /// What does GPU submission do to a real-time thread on the same CPU?
 ///

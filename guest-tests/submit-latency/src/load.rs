@@ -11,17 +11,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context as _, Result, bail};
 use execlab_abi::engine::Engine;
-use execlab_driver::kernel::Kernel as _;
+use execlab_driver::bus::Bus;
+use execlab_driver::kernel::{Policy, Thread as _, Threads};
 use execlab_driver::{Context, Driver, RequestSpec, SubmitError};
-use execlab_posix::{Policy, Posix, RtHandle, RtThread};
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom as _;
-
-use crate::recycle::{Recycled, Recycler};
-
-/// The driver under test.
-pub type Gpu = Driver<Posix, Recycler>;
 
 /// Pages of a ring: i915 gave a context 16 KiB.
 const RING_PAGES: usize = 4;
@@ -50,28 +45,28 @@ pub struct LoadSetting {
 }
 
 /// An engine's contexts.
-struct Lane {
+struct Lane<D> {
     engine: Engine,
-    contexts: Vec<Context<Recycled>>,
+    contexts: Vec<Context<D>>,
 }
 
 /// A running load.
-pub struct Load {
+pub struct Load<K: Threads> {
     stop: Arc<AtomicBool>,
     abandon: Arc<AtomicBool>,
     full: Arc<AtomicU64>,
-    thread: RtHandle<Result<()>>,
+    thread: K::Thread<Result<()>>,
 }
 
-impl Load {
+impl<K: Threads> Load<K> {
     /// Creates contexts and batch, and starts the thread: SCHED_OTHER, pinned.
-    pub fn start(driver: &Arc<Gpu>, setting: &LoadSetting) -> Result<Self> {
-        let lane = |engine: &Engine| -> Result<Lane> {
+    pub fn start<B: Bus>(driver: &Arc<Driver<K, B>>, setting: &LoadSetting) -> Result<Self> {
+        let lane = |engine: &Engine| -> Result<Lane<B::Dma>> {
             let create = |_| driver.context_create(*engine, RING_PAGES);
             let contexts = (0..setting.contexts).map(create).collect::<Result<_, _>>()?;
             Ok(Lane { engine: *engine, contexts })
         };
-        let lanes = setting.engines.iter().map(lane).collect::<Result<Vec<Lane>>>()?;
+        let lanes = setting.engines.iter().map(lane).collect::<Result<Vec<_>>>()?;
         let batch = driver.batch_create(setting.batch_ns)?;
         let stop = Arc::new(AtomicBool::new(false));
         let abandon = Arc::new(AtomicBool::new(false));
@@ -84,8 +79,7 @@ impl Load {
             spec: RequestSpec { batch: Some(batch.address()) },
             random: SmallRng::seed_from_u64(setting.seed),
         };
-        let thread = RtThread::new("load").cpu(setting.cpu).policy(Policy::Other);
-        let thread = thread.spawn(move || {
+        let thread = driver.kernel().spawn("load", setting.cpu, Policy::Other, move || {
             let _kept = batch;
             worker.run(lanes)
         })?;
@@ -114,8 +108,8 @@ impl Load {
     }
 }
 
-struct Worker {
-    driver: Arc<Gpu>,
+struct Worker<K: Threads, B: Bus> {
+    driver: Arc<Driver<K, B>>,
     stop: Arc<AtomicBool>,
     abandon: Arc<AtomicBool>,
     full: Arc<AtomicU64>,
@@ -123,8 +117,8 @@ struct Worker {
     random: SmallRng,
 }
 
-impl Worker {
-    fn run(&mut self, mut lanes: Vec<Lane>) -> Result<()> {
+impl<K: Threads, B: Bus> Worker<K, B> {
+    fn run(&mut self, mut lanes: Vec<Lane<B::Dma>>) -> Result<()> {
         let mut turn = 0;
         while !self.stop.load(Relaxed) {
             lanes.shuffle(&mut self.random);
@@ -137,7 +131,7 @@ impl Worker {
         self.drain(&mut lanes)
     }
 
-    fn submit(&self, engine: Engine, context: &mut Context<Recycled>) -> Result<()> {
+    fn submit(&self, engine: Engine, context: &mut Context<B::Dma>) -> Result<()> {
         loop {
             match self.driver.submit(context, self.spec) {
                 Ok(_) => return Ok(()),
@@ -153,7 +147,7 @@ impl Worker {
     }
 
     /// Polls until a request has retired: true. False when the load was told to stop meanwhile.
-    fn wait_for_room(&self, engine: Engine, context: &mut Context<Recycled>) -> Result<bool> {
+    fn wait_for_room(&self, engine: Engine, context: &mut Context<B::Dma>) -> Result<bool> {
         let kernel = self.driver.kernel();
         let start = kernel.now();
         while context.retire() == 0 {
@@ -169,7 +163,7 @@ impl Worker {
             }
             if waited >= POLL_NS {
                 // For ksoftirqd, which has the same policy.
-                std::thread::yield_now();
+                kernel.yield_now();
             }
             kernel.cpu_relax();
         }
@@ -177,7 +171,7 @@ impl Worker {
     }
 
     /// Waits until everything is complete, by polling: interrupts stay as they were during the block.
-    fn drain(&self, lanes: &mut [Lane]) -> Result<()> {
+    fn drain(&self, lanes: &mut [Lane<B::Dma>]) -> Result<()> {
         let kernel = self.driver.kernel();
         let patience = kernel.now() + PATIENCE_NS;
         let pause = || {

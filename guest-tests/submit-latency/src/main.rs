@@ -1,14 +1,7 @@
-//! Experiment: what does GPU submission do to an RT thread on the same CPU?
+//! The experiment on real threads, against a device process: natively, or in a guest.
 
-mod bench;
 mod cli;
-mod environment;
-mod load;
-mod order;
-mod output;
-mod recycle;
-mod run;
-mod setting;
+mod posix;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,11 +9,10 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, Result};
 use clap::Parser as _;
-use execlab_report::{Failure, Line};
+use execlab_submit_latency::{Output, Setting, run, words};
 
 use cli::Cli;
-use output::Output;
-use setting::Setting;
+use posix::PosixWorld;
 
 fn main() -> ExitCode {
     match whole() {
@@ -43,41 +35,6 @@ fn whole() -> Result<()> {
     let outcome = cli
         .to_plan()
         .and_then(Setting::new)
-        .and_then(|setting| run::run(&setting, &cancel, &mut output, cli.plan.is_none()));
-    let last = match &outcome {
-        Ok(()) => Line::Done,
-        Err(error) => Line::Failure(Failure { message: words(error) }),
-    };
-    let written = output.line(&last).context("the results cannot be written");
-    // The first error explains the second.
-    outcome.and(written)
-}
-
-/// An error with its causes in one line. Some errors say their cause themselves; it is not said twice.
-fn words(error: &anyhow::Error) -> String {
-    error.chain().fold(String::new(), |mut said, cause| {
-        let cause = cause.to_string();
-        if !said.contains(&cause) {
-            if !said.is_empty() {
-                said.push_str(": ");
-            }
-            said.push_str(&cause);
-        }
-        said
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cause_that_was_said_already_is_not_repeated() {
-        let io = || std::io::Error::other("broken");
-        assert_eq!(
-            words(&anyhow::Error::new(io()).context("cannot open: broken; do this")),
-            "cannot open: broken; do this"
-        );
-        assert_eq!(words(&anyhow::Error::new(io()).context("block 3")), "block 3: broken");
-    }
+        .and_then(|setting| run(&setting, PosixWorld::open, &cancel, &mut output, cli.plan.is_none()));
+    output.last(outcome)
 }

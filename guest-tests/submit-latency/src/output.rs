@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::str::FromStr;
 
-use execlab_report::Line;
+use anyhow::{Context as _, Result};
+use execlab_report::{Failure, Line};
 
 /// Environment variable with the number of an open descriptor for results, set by PID 1 of a guest.
 pub const RESULTS_FD: &str = "EXECLAB_RESULTS_FD";
@@ -23,7 +24,7 @@ pub enum Target {
 impl FromStr for Target {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
         if text == "-" {
             return Ok(Self::Stdout);
         }
@@ -71,6 +72,41 @@ impl Output {
         self.to.write_all(line.to_text().as_bytes())?;
         self.to.flush()
     }
+
+    /// Writes the last line, which says how the run went, and passes its outcome on.
+    ///
+    /// # Errors
+    /// The outcome's, or that the reader is gone.
+    pub fn last(&mut self, outcome: Result<()>) -> Result<()> {
+        let last = match &outcome {
+            Ok(()) => Line::Done,
+            Err(error) => Line::Failure(Failure { message: words(error) }),
+        };
+        let written = self.line(&last).context("the results cannot be written");
+        // The first error explains the second.
+        outcome.and(written)
+    }
+}
+
+impl std::fmt::Debug for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Output").finish_non_exhaustive()
+    }
+}
+
+/// An error with its causes in one line. Some errors say their cause themselves; it is not said twice.
+#[must_use]
+pub fn words(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |mut said, cause| {
+        let cause = cause.to_string();
+        if !said.contains(&cause) {
+            if !said.is_empty() {
+                said.push_str(": ");
+            }
+            said.push_str(&cause);
+        }
+        said
+    })
 }
 
 /// A descriptor of our own for what `number` refers to. Opening `/proc/self/fd/N` would not do: a virtio-serial
@@ -97,5 +133,15 @@ mod tests {
     #[test]
     fn a_descriptor_that_is_not_open_is_an_error() {
         assert!(Output::open(Some(Target::Descriptor(9999))).is_err());
+    }
+
+    #[test]
+    fn a_cause_that_was_said_already_is_not_repeated() {
+        let io = || std::io::Error::other("broken");
+        assert_eq!(
+            words(&anyhow::Error::new(io()).context("cannot open: broken; do this")),
+            "cannot open: broken; do this"
+        );
+        assert_eq!(words(&anyhow::Error::new(io()).context("block 3")), "block 3: broken");
     }
 }

@@ -3,22 +3,29 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context as _, Result, ensure};
-use execlab_posix::{Policy, System};
-use execlab_probe::{Config as ProbeConfig, KeepAwake, Probe, Schedule};
+use anyhow::{Context as _, Result};
+use execlab_driver::kernel::Policy;
+use execlab_probe::{Config as ProbeConfig, Probe, Schedule};
 use execlab_report::{Block, Hello, Line, PROTOCOL, Progress, Samples};
 
 use crate::bench::{Bench, Measured};
-use crate::environment;
 use crate::order::slots;
 use crate::output::Output;
 use crate::setting::{EXPERIMENT, Setting};
+use crate::world::World;
 
-/// Follows the plan and writes everything but the last line.
+/// Follows the plan in the world that `open` makes, and writes everything but the last line. With `talk` a line about
+/// each block goes to standard error.
 ///
 /// # Errors
 /// Whatever made it impossible to go on, in words for a person.
-pub fn run(setting: &Setting, cancel: &Arc<AtomicBool>, output: &mut Output, talk: bool) -> Result<()> {
+pub fn run<W: World>(
+    setting: &Setting,
+    open: impl FnOnce(&Setting) -> Result<W>,
+    cancel: &Arc<AtomicBool>,
+    output: &mut Output,
+    talk: bool,
+) -> Result<()> {
     let plan = &setting.plan;
     output.line(&Line::Hello(Hello {
         protocol: PROTOCOL,
@@ -26,27 +33,12 @@ pub fn run(setting: &Setting, cancel: &Arc<AtomicBool>, output: &mut Output, tal
         version: env!("CARGO_PKG_VERSION").to_owned(),
         plan: plan.clone(),
     }))?;
-    let cpu = plan.probe.cpu as usize;
-    // Everything of ours lives on the probe's CPU, so that the others are free for the device.
-    execlab_posix::pin(cpu, "main")?;
-    let device = execlab_access::open(&plan.access)?;
-    let asked = (plan.dilation * 1000.0).round();
-    let found = f64::from(device.identity().identity.dilation_milli);
-    ensure!(
-        (asked - found).abs() < 1.0,
-        "the device runs with dilation {}, the plan says {}; start both with the same",
-        found / 1000.0,
-        plan.dilation
-    );
-    let system = System::prepare(cpu);
-    let mut notes = system.notes().to_vec();
-    let (_awake, how) = keep_awake(cpu)?;
-    notes.push(how);
-    let probe = Probe::start(probe_config(setting), Arc::clone(cancel))?;
-    notes.push(format!("{} ns for reading the clock are subtracted from each sample", probe.clock_cost_ns()));
-    let environment = environment::describe(&device, &plan.probe, notes)?;
-    output.line(&Line::Environment(environment))?;
-    let bench = Bench::new(setting.clone(), device, probe, Arc::clone(cancel));
+    let world = open(setting)?;
+    let probe = Probe::new(world.kernel().clone(), probe_config(setting), Arc::clone(cancel))?;
+    let cost = probe.clock_cost_ns();
+    let notes = vec![format!("{cost} ns for reading the clock are subtracted from each sample")];
+    output.line(&Line::Environment(world.environment(notes)?))?;
+    let bench = Bench::new(setting, &world, probe, Arc::clone(cancel));
     let slots = slots(setting.arms.len(), plan.blocks);
     let total = u32::try_from(slots.len()).context("too many blocks")?;
     for (index, slot) in (0..).zip(slots) {
@@ -108,15 +100,4 @@ fn summary(index: u32, total: u32, arm: &str, measured: &Measured) -> String {
         rate("submissions"),
         rate("interrupts"),
     )
-}
-
-/// Keeps the CPU out of idle states, in all arms alike. A kernel that polls when idle needs no thread for it; and where
-/// it does not, the thread costs: in Linux 6.1 a thread that comes back from SCHED_FIFO may have to wait a tick for it.
-fn keep_awake(cpu: usize) -> Result<(Option<KeepAwake>, String)> {
-    let command_line = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
-    if command_line.split_whitespace().any(|word| word == "idle=poll") {
-        return Ok((None, "the kernel polls when idle (idle=poll), in all arms".to_owned()));
-    }
-    let thread = KeepAwake::start(cpu)?;
-    Ok((Some(thread), "a SCHED_IDLE thread keeps the CPU out of idle states, in all arms".to_owned()))
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clap::Parser;
-use execlab_posix::{Policy, System};
+use execlab_posix::{Config as CpuConfig, Cpu, Policy, System};
 use execlab_probe::{Config, KeepAwake, Probe, Schedule};
 use serde::Serialize;
 
@@ -76,7 +76,8 @@ fn main() -> anyhow::Result<ExitCode> {
     let interval_ns = options.interval_us * 1000;
     let policy = Policy::Fifo(options.priority);
     let config = Config { cpu: options.cpu, policy, schedule: Schedule::Fixed { interval_ns }, seed: 0 };
-    let probe = Probe::start(config, Arc::default())?;
+    let cpu = Cpu::start(CpuConfig { cpu: options.cpu, ..CpuConfig::default() })?;
+    let probe = Probe::new(cpu.kernel(), config, Arc::default())?;
     let clock_cost_ns = probe.clock_cost_ns();
     let (mut ours, mut theirs) = (Vec::new(), Some(Vec::new()));
     for _ in 0..options.rounds {

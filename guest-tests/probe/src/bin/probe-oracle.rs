@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Parser;
-use execlab_posix::{Policy, System};
+use execlab_posix::{Config as CpuConfig, Cpu, Policy, Posix, System};
 use execlab_probe::{Config, KeepAwake, Probe, Schedule, SectionPlan, SectionRecord, Sections};
 use serde::Serialize;
 
@@ -70,7 +70,8 @@ fn main() -> anyhow::Result<ExitCode> {
     let _awake = KeepAwake::start(options.cpu)?;
     let schedule = Schedule::Random { min_ns: 100_000, random_ns: 1_000_000 };
     let config = Config { cpu: options.cpu, policy: Policy::Fifo(98), schedule, seed: options.seed };
-    let probe = Probe::start(config, Arc::default())?;
+    let cpu = Cpu::start(CpuConfig { cpu: options.cpu, ..CpuConfig::default() })?;
+    let probe = Probe::new(cpu.kernel(), config, Arc::default())?;
     let cut_ns = options.length_us * 1000 * 3;
     let mut tally = Tally { cut_ns, ..Tally::default() };
     let rounds = (0..options.rounds)
@@ -117,7 +118,12 @@ impl Tally {
     }
 }
 
-fn run_round(options: &Options, probe: &Probe, round: u32, tally: &mut Tally) -> anyhow::Result<Round> {
+fn run_round(
+    options: &Options,
+    probe: &Probe<Posix>,
+    round: u32,
+    tally: &mut Tally,
+) -> anyhow::Result<Round> {
     let block_ns = options.block_ms * 1_000_000;
     let mut means = [0.0; 2];
     let mut predicted = 0.0;
