@@ -60,7 +60,6 @@ pub(crate) struct Core {
 /// What a new fiber runs.
 pub(crate) type Start = Box<dyn FnOnce() + Send>;
 
-
 impl Core {
     pub fn new(machine: &Machine, seed: u64) -> Arc<Self> {
         let cpus = machine.cpu.len();
@@ -183,8 +182,13 @@ impl Core {
                 break;
             }
             if due > next && matches!(source, Source::Cpu(_) | Source::Limit) {
-                // Another coroutine's turn.
+                // Another coroutine's turn. Back at the end of the burst it is over, even if others are due at the same
+                // time: they have had their turn, or two bursts of no length would wait for each other.
                 self.park(cpu, Some(end));
+                if self.now() >= end {
+                    self.take_interrupts(cpu);
+                    break;
+                }
             } else {
                 self.reach(due.min(next));
                 if due <= next { self.advance_devices(due) } else { self.fire(source) }
@@ -300,6 +304,9 @@ impl Core {
 
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Core").field("machine", &self.machine.name).field("now", &self.now()).finish_non_exhaustive()
+        f.debug_struct("Core")
+            .field("machine", &self.machine.name)
+            .field("now", &self.now())
+            .finish_non_exhaustive()
     }
 }

@@ -13,7 +13,9 @@ fn a_deadlock_names_every_thread_and_what_it_waits_for() {
         let kernel = sim.kernel();
         let error = sim.run(move || {
             let queue = kernel.new_wait_queue();
-            join(spawn(&kernel, "waiter", 1, Policy::Fifo(3), move || queue.wait_until(u64::MAX, &mut || false)));
+            join(spawn(&kernel, "waiter", 1, Policy::Fifo(3), move || {
+                queue.wait_until(u64::MAX, &mut || false)
+            }));
         });
         let Err(SimError::Deadlock { threads, .. }) = error else { panic!("{error:?}") };
         let text = threads.join("\n");
@@ -43,8 +45,10 @@ fn a_loop_that_never_ends_meets_the_time_limit() {
     let mut sim = sim(&[]);
     sim.set_time_limit(1_000_000);
     let kernel = sim.kernel();
-    let error = sim.run(move || loop {
-        kernel.cpu_relax();
+    let error = sim.run(move || {
+        loop {
+            kernel.cpu_relax();
+        }
     });
     assert!(matches!(error, Err(SimError::TimeLimit { limit_ns: 1_001_000_000, .. })), "{error:?}");
 }
@@ -79,11 +83,13 @@ fn sleeping_in_a_section_and_taking_a_lock_twice_are_panics() {
         sim.run(move || body(&kernel)).unwrap_err().to_string()
     };
     assert!(said(|kernel| kernel.bh_off(|| sleep(kernel, 1))).contains("scheduling while atomic"));
-    assert!(said(|kernel| {
-        let lock = kernel.new_lock("twice", ());
-        lock.with_irqsave(|()| lock.with_irqsave(|()| ()));
-    })
-    .contains("the lock twice is taken on a CPU that holds it"));
+    assert!(
+        said(|kernel| {
+            let lock = kernel.new_lock("twice", ());
+            lock.with_irqsave(|()| lock.with_irqsave(|()| ()));
+        })
+        .contains("the lock twice is taken on a CPU that holds it")
+    );
 }
 
 #[test]
@@ -102,9 +108,11 @@ fn threads_that_are_left_go_on_in_the_next_run_and_are_unwound_in_the_end() {
     let held = std::sync::Arc::clone(&alive);
     let inside = kernel.clone();
     sim.run(move || {
-        spawn(&kernel.clone(), "left", 1, Policy::Other, move || loop {
-            let _held = &held;
-            sleep(&kernel, 1000);
+        spawn(&kernel.clone(), "left", 1, Policy::Other, move || {
+            loop {
+                let _held = &held;
+                sleep(&kernel, 1000);
+            }
         });
     })
     .unwrap();

@@ -12,17 +12,25 @@ fn threads_woken_at_one_time_run_by_priority_and_then_in_order_of_their_wake_up(
     let told = log.clone();
     sim.run(move || {
         let at = kernel.time() + 100_000;
-        let policies =
-            [("idle", Policy::Idle), ("low", Policy::Fifo(1)), ("other", Policy::Other), ("high", Policy::Fifo(99))];
+        let policies = [
+            ("idle", Policy::Idle),
+            ("low", Policy::Fifo(1)),
+            ("other", Policy::Other),
+            ("high", Policy::Fifo(99)),
+        ];
         let more = [("low-2", Policy::Fifo(1)), ("middle", Policy::Fifo(50))];
-        let threads: Vec<_> = policies.into_iter().chain(more).map(|(name, policy)| {
-            let (inside, log) = (kernel.clone(), told.clone());
-            spawn(&kernel, name, 1, policy, move || {
-                inside.sleep_until(at);
-                inside.spend(1_000_000);
-                log.add(name);
+        let threads: Vec<_> = policies
+            .into_iter()
+            .chain(more)
+            .map(|(name, policy)| {
+                let (inside, log) = (kernel.clone(), told.clone());
+                spawn(&kernel, name, 1, policy, move || {
+                    inside.sleep_until(at);
+                    inside.spend(1_000_000);
+                    log.add(name);
+                })
             })
-        }).collect();
+            .collect();
         threads.into_iter().for_each(join);
     })
     .unwrap();
@@ -31,10 +39,13 @@ fn threads_woken_at_one_time_run_by_priority_and_then_in_order_of_their_wake_up(
 
 #[test]
 fn a_fifo_thread_preempts_a_fair_one_within_an_interrupt_and_a_switch() {
-    let costs =
-        [("irq_entry = \"0ns\"", "irq_entry = \"300ns\""), ("timer_irq = \"0ns\"", "timer_irq = \"700ns\""),
-         ("irq_exit = \"0ns\"", "irq_exit = \"200ns\""), ("wake = \"0ns\"", "wake = \"400ns\""),
-         ("context_switch = \"0ns\"", "context_switch = \"1us\"")];
+    let costs = [
+        ("irq_entry = \"0ns\"", "irq_entry = \"300ns\""),
+        ("timer_irq = \"0ns\"", "timer_irq = \"700ns\""),
+        ("irq_exit = \"0ns\"", "irq_exit = \"200ns\""),
+        ("wake = \"0ns\"", "wake = \"400ns\""),
+        ("context_switch = \"0ns\"", "context_switch = \"1us\""),
+    ];
     let mut sim = sim(&costs);
     let kernel = sim.kernel();
     let late = sim.run(move || {
@@ -97,18 +108,20 @@ fn execlab_sim_start() -> u64 {
 fn a_timer_of_a_fair_thread_fires_after_its_slack_and_earlier_with_an_interrupt_that_comes_anyway() {
     let mut sim = sim(&[]);
     let kernel = sim.kernel();
-    let (alone, with_fifo) = sim.run(move || {
-        let at = kernel.time() + 100_000;
-        kernel.sleep_until(at);
-        let alone = kernel.time() - at;
-        let at = kernel.time() + 100_000;
-        let inside = kernel.clone();
-        let fifo = spawn(&kernel, "fifo", 0, Policy::Fifo(1), move || inside.sleep_until(at + 20_000));
-        kernel.sleep_until(at);
-        let with_fifo = kernel.time() - at;
-        join(fifo);
-        (alone, with_fifo)
-    }).unwrap();
+    let (alone, with_fifo) = sim
+        .run(move || {
+            let at = kernel.time() + 100_000;
+            kernel.sleep_until(at);
+            let alone = kernel.time() - at;
+            let at = kernel.time() + 100_000;
+            let inside = kernel.clone();
+            let fifo = spawn(&kernel, "fifo", 0, Policy::Fifo(1), move || inside.sleep_until(at + 20_000));
+            kernel.sleep_until(at);
+            let with_fifo = kernel.time() - at;
+            join(fifo);
+            (alone, with_fifo)
+        })
+        .unwrap();
     assert_eq!((alone, with_fifo), (50_000, 20_000));
 }
 
