@@ -33,6 +33,8 @@ pub mod device;
 mod devices;
 mod error;
 mod events;
+pub mod experiment;
+pub mod explore;
 mod idle;
 mod irq;
 mod kernel;

@@ -40,7 +40,7 @@ impl FromStr for Target {
 
 /// Writes lines, each at once.
 pub struct Output {
-    to: Box<dyn Write>,
+    to: Box<dyn Write + Send>,
 }
 
 impl Output {
@@ -49,6 +49,18 @@ impl Output {
     /// # Errors
     /// When the file cannot be made, or the descriptor is not open.
     pub fn open(target: Option<Target>) -> io::Result<Self> {
+        Self::with(target, |path| File::create(path))
+    }
+
+    /// The same target again, behind what was written to it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn reopen(target: Option<Target>) -> io::Result<Self> {
+        Self::with(target, |path| File::options().append(true).create(true).open(path))
+    }
+
+    fn with(target: Option<Target>, file: impl FnOnce(&str) -> io::Result<File>) -> io::Result<Self> {
         let target = match (target, std::env::var(RESULTS_FD)) {
             (Some(target), _) => target,
             (None, Err(_)) => Target::Stdout,
@@ -56,10 +68,10 @@ impl Output {
                 io::Error::new(io::ErrorKind::InvalidInput, format!("{RESULTS_FD}: {error}"))
             })?,
         };
-        let to: Box<dyn Write> = match target {
+        let to: Box<dyn Write + Send> = match target {
             Target::Stdout => Box::new(io::stdout()),
             Target::Descriptor(number) => Box::new(duplicate(number)?),
-            Target::File(path) => Box::new(File::create(path)?),
+            Target::File(path) => Box::new(file(&path)?),
         };
         Ok(Self { to })
     }

@@ -53,6 +53,8 @@ pub enum Place {
     Native,
     /// In a QEMU VM.
     Vm,
+    /// On the simulator: CPUs, kernel and device are computed, and a seed gives the same run bit for bit.
+    Sim,
 }
 
 impl Place {
@@ -61,6 +63,7 @@ impl Place {
         match self {
             Self::Native => "native",
             Self::Vm => "vm",
+            Self::Sim => "sim",
         }
     }
 }
@@ -117,6 +120,9 @@ pub struct RunArgs {
     /// Where to run.
     #[arg(long, value_enum, default_value = "vm")]
     pub on: Place,
+    /// With `--on sim`: the machine that is simulated, a shipped name (`execlab-sim --list-machines`) or a TOML file.
+    #[arg(long, default_value = "kbl-2018", value_name = "NAME|FILE")]
+    pub machine: String,
     /// Driver variants to compare, in the order first, second, …
     #[arg(long, value_delimiter = ',', default_value = "tasklet,direct-2018", value_name = "A,B")]
     pub variants: Vec<String>,

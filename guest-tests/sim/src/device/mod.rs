@@ -5,6 +5,7 @@ mod env;
 mod memory;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use atomic_refcell::AtomicRefCell;
 use execlab_abi::wire::{IrqRecord, PostedWrite};
@@ -43,6 +44,8 @@ pub struct SimDevice {
     kernel: SimKernel,
     memory: Arc<Memory>,
     costs: BusCosts,
+    /// The model's next deadline, or the end of time: the simulation asks before time passes.
+    deadline: AtomicU64,
     inside: AtomicRefCell<Inside>,
 }
 
@@ -62,7 +65,13 @@ impl SimDevice {
         let costs = bus_costs(sampler.bus());
         let gpu = Gpu::new(Config { sampler, ..Config::default() });
         let inside = AtomicRefCell::new(Inside { gpu, sequence: 0, trace: None });
-        Arc::new(Self { kernel, memory: Memory::new(config.pages), costs, inside })
+        Arc::new(Self {
+            kernel,
+            memory: Memory::new(config.pages),
+            costs,
+            deadline: AtomicU64::new(u64::MAX),
+            inside,
+        })
     }
 
     /// A full reset of the GPU, as after power-on. Counters and random streams go on.
@@ -95,6 +104,7 @@ impl SimDevice {
         let Inside { gpu, trace, .. } = &mut *inside;
         let mut env = SimEnv { memory: &self.memory, interrupt: false, trace: trace.as_mut() };
         let result = f(gpu, now, &mut env);
+        self.deadline.store(gpu.next_deadline().unwrap_or(u64::MAX), Relaxed);
         if env.interrupt {
             self.kernel.raise_irq();
         }
@@ -104,7 +114,7 @@ impl SimDevice {
 
 impl Device for SimDevice {
     fn next_deadline(&self) -> Option<u64> {
-        self.inside.borrow().gpu.next_deadline()
+        Some(self.deadline.load(Relaxed)).filter(|deadline| *deadline != u64::MAX)
     }
 
     fn advance(&self, now: u64) {

@@ -58,6 +58,12 @@ pub struct KernelVersion {
     pub minor: u16,
 }
 
+impl std::fmt::Display for KernelVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
 impl KernelVersion {
     /// Whether tasklets that are pending stay with ksoftirqd while that is runnable: from 4cd13c21b207 (4.9) until
     /// 3c53776e29f8 (4.16) made an exception for them.
@@ -89,6 +95,18 @@ pub enum Preemption {
     Voluntary,
     /// Wherever `preempt_count` is 0: on the way out of an interrupt, too.
     Full,
+}
+
+impl Preemption {
+    /// The word of machine files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Voluntary => "voluntary",
+            Self::Full => "full",
+        }
+    }
 }
 
 /// An idle state as cpuidle knows them.
@@ -163,6 +181,24 @@ impl Machine {
     #[must_use]
     pub fn builtin_text(name: &str) -> Option<&'static str> {
         BUILTIN.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+    }
+
+    /// The shipped machine of that name, or the one that the file of that path describes.
+    ///
+    /// # Errors
+    /// [`MachineError`] when it is neither, or the file is no good.
+    pub fn load(name_or_path: &str) -> Result<Self, MachineError> {
+        let text = match Self::builtin_text(name_or_path) {
+            Some(text) => text.to_owned(),
+            None => std::fs::read_to_string(name_or_path).map_err(|error| {
+                let known = Self::builtin_names().collect::<Vec<_>>().join(", ");
+                MachineError::new(
+                    name_or_path,
+                    format!("no machine of that name ({known}), and as a file: {error}"),
+                )
+            })?,
+        };
+        Self::parse(&text, name_or_path)
     }
 
     /// Names of the shipped machines.

@@ -15,9 +15,12 @@ pub struct Ns(pub u64);
 impl<'de> Deserialize<'de> for Ns {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let length = humantime::parse_duration(&text)
-            .map_err(|error| D::Error::custom(format!("{text:?} is not a length of time such as \"1200ns\": {error}")))?;
-        u64::try_from(length.as_nanos()).map(Self).map_err(|_| D::Error::custom(format!("{text:?} is too long")))
+        let length = humantime::parse_duration(&text).map_err(|error| {
+            D::Error::custom(format!("{text:?} is not a length of time such as \"1200ns\": {error}"))
+        })?;
+        u64::try_from(length.as_nanos())
+            .map(Self)
+            .map_err(|_| D::Error::custom(format!("{text:?} is too long")))
     }
 }
 
@@ -25,8 +28,8 @@ impl<'de> Deserialize<'de> for KernelVersion {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let parts = text.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-        let (major, minor) =
-            parts.ok_or_else(|| D::Error::custom(format!("{text:?} is not a kernel version such as \"4.17\"")))?;
+        let (major, minor) = parts
+            .ok_or_else(|| D::Error::custom(format!("{text:?} is not a kernel version such as \"4.17\"")))?;
         Ok(Self { major, minor })
     }
 }
@@ -39,20 +42,27 @@ pub struct MachineError {
     message: String,
 }
 
+impl MachineError {
+    pub(super) fn new(file: &str, message: String) -> Self {
+        Self { file: file.to_owned(), message }
+    }
+}
+
 impl Machine {
     /// Reads a machine; `file` names the text in errors.
     ///
     /// # Errors
     /// [`MachineError`] with the place in the text.
     pub fn parse(text: &str, file: &str) -> Result<Self, MachineError> {
-        let error = |message: String| MachineError { file: file.to_owned(), message };
+        let error = |message: String| MachineError::new(file, message);
         let machine: Self = toml::from_str(text).map_err(|bad| error(bad.to_string()))?;
         machine.check().map_err(error)?;
         Ok(machine)
     }
 
     fn check(&self) -> Result<(), String> {
-        let refuse = |condition: bool, message: &str| if condition { Err(message.to_owned()) } else { Ok(()) };
+        let refuse =
+            |condition: bool, message: &str| if condition { Err(message.to_owned()) } else { Ok(()) };
         refuse(!(1..=CPUS_MAX).contains(&self.cpu.len()), "a machine has 1 to 64 CPUs")?;
         let no_speed = |speed: f64| !(speed.is_finite() && (0.001..=1000.0).contains(&speed));
         refuse(self.cpu.iter().any(|cpu| no_speed(cpu.speed)), "a CPU's speed is between 0.001 and 1000")?;

@@ -1,4 +1,5 @@
-//! Running a test binary natively: the device process beside it, results through its standard output.
+//! Running a test binary as a process of this machine, with the device process beside it if it needs one; results
+//! come through its standard output.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -17,19 +18,20 @@ const TICK: Duration = Duration::from_millis(50);
 /// How long the binary may take to end after its results have ended, or after it was asked to.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Runs `program` with the plan in `plan` against a device started as `device` says; hands each line to `on_line`.
+/// Runs `program` with the plan in `plan`, against a device started as `device` says if it wants one; hands each line
+/// to `on_line`.
 ///
 /// # Errors
 /// When something cannot be started, dies, stays silent for `silence`, or writes what is no result.
 pub fn run(
     program: &Path,
     plan: &Path,
-    device: &DeviceConfig,
+    device: Option<&DeviceConfig>,
     silence: Duration,
     interrupt: &Interrupt,
     on_line: &mut dyn FnMut(Line) -> Result<()>,
 ) -> Result<()> {
-    let mut device = DeviceProcess::start(device, interrupt)?;
+    let mut device = device.map(|config| DeviceProcess::start(config, interrupt)).transpose()?;
     let mut command = Command::new(program);
     command.arg("--plan").arg(plan).args(["--results", "-"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
@@ -59,7 +61,9 @@ pub fn run(
             process.terminate(PATIENCE);
             bail!("interrupted");
         }
-        if let Some(status) = device.ended()? {
+        if let Some(device) = &mut device
+            && let Some(status) = device.ended()?
+        {
             bail!("the device process died ({status}); its last words: {}", device.log());
         }
         if last_sign.elapsed() > silence {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Setting {
     /// Experiment, for example `submit-latency`.
     pub experiment: String,
-    /// `native` or `vm`.
+    /// `native`, `vm` or `sim`.
     pub on: String,
     /// Start, RFC 3339.
     pub started: String,

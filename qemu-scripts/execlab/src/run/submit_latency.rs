@@ -18,11 +18,13 @@ use super::setting::Setting;
 use super::stream::{Collected, Complete};
 use super::{native, text};
 use crate::cli::{Place, RunArgs};
-use crate::prepare::{self, GuestPrograms, VmParts};
+use crate::prepare::{self, VmParts};
 use crate::progress::Progress;
 
 /// Name of the experiment and of its test binary.
 const EXPERIMENT: &str = "submit-latency";
+/// The simulator: its package, and its program.
+const SIM: &str = "execlab-sim";
 /// Dilation in a VM: an emulated processor spends tens of microseconds where silicon spends one.
 const VM_DILATION: f64 = 20.0;
 /// Longest time without a sign of life. The first block follows a boot and the set-up of the device.
@@ -50,13 +52,38 @@ pub struct Report {
 
 /// Where and with what a run happens.
 enum Site {
-    Native { device: PathBuf },
+    /// The test binary and the device process on this machine.
+    Native {
+        program: PathBuf,
+        device: PathBuf,
+    },
     Vm(Box<VmSite>),
+    /// The test binary that simulates everything else.
+    Sim {
+        program: PathBuf,
+    },
 }
 
 struct VmSite {
     device: PathBuf,
     parts: VmParts,
+}
+
+impl Site {
+    /// Builds and fetches what the place needs.
+    fn prepare(root: &Path, args: &RunArgs, interrupt: &Interrupt) -> Result<Self> {
+        if args.on == Place::Sim {
+            return Ok(Self::Sim { program: prepare::host_program(root, SIM, SIM)?.get_program().into() });
+        }
+        let mut programs = prepare::guest_programs(root)?;
+        let device = prepare::device(root)?;
+        if args.on == Place::Vm {
+            let parts = prepare::vm(root, &args.guest, &programs, interrupt)?;
+            return Ok(Self::Vm(Box::new(VmSite { device, parts })));
+        }
+        let program = programs.tests.remove(EXPERIMENT).context("there is no program submit-latency")?;
+        Ok(Self::Native { program, device })
+    }
 }
 
 /// Runs the experiment and prints its report.
@@ -65,18 +92,10 @@ struct VmSite {
 /// When the arguments make no sense, something is missing, or the run fails; the message says which.
 pub fn run(root: &Path, args: &RunArgs, interrupt: &Interrupt) -> Result<Report> {
     check(args)?;
-    let programs = prepare::guest_programs(root)?;
-    let device = prepare::device(root)?;
-    let site = match args.on {
-        Place::Native => Site::Native { device },
-        Place::Vm => {
-            let parts = prepare::vm(root, &args.guest, &programs, interrupt)?;
-            Site::Vm(Box::new(VmSite { device, parts }))
-        }
-    };
+    let site = Site::prepare(root, args, interrupt)?;
     let mut folder = Folder::create(root, args.out.as_deref(), &format!("{EXPERIMENT}-{}", args.on.name()))?;
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let (complete, qemu_line) = execute(args, &site, &programs, &mut folder, interrupt)?;
+    let (complete, qemu_line) = execute(args, &site, &mut folder, interrupt)?;
     let report = report(args, &site, started, complete, qemu_line)?;
     keep(&folder, &report)?;
     let text = text::report(&report.setting, &report.analysis);
@@ -102,6 +121,9 @@ fn check(args: &RunArgs) -> Result<()> {
     if !(args.block_seconds.is_finite() && (0.01..=3600.0).contains(&args.block_seconds)) {
         bail!("--block-seconds {}: must lie between 0.01 and 3600", args.block_seconds);
     }
+    if args.on == Place::Sim && args.device.wait.is_some() {
+        bail!("--wait: on the simulator nobody waits, time is computed");
+    }
     if let Some(dilation) = args.device.dilation
         && !(dilation.is_finite() && (0.001..=1e6).contains(&dilation))
     {
@@ -112,7 +134,7 @@ fn check(args: &RunArgs) -> Result<()> {
 
 fn dilation(args: &RunArgs) -> f64 {
     args.device.dilation.unwrap_or(match args.on {
-        Place::Native => 1.0,
+        Place::Native | Place::Sim => 1.0,
         Place::Vm => VM_DILATION,
     })
 }
@@ -122,6 +144,7 @@ fn wait(args: &RunArgs) -> String {
         match args.on {
             Place::Native => "poll",
             Place::Vm => "hybrid",
+            Place::Sim => "not at all: time is computed",
         }
         .to_owned()
     })
@@ -163,7 +186,6 @@ fn plan(args: &RunArgs, access: Access) -> Plan {
 fn execute(
     args: &RunArgs,
     site: &Site,
-    programs: &GuestPrograms,
     folder: &mut Folder,
     interrupt: &Interrupt,
 ) -> Result<(Complete, Option<String>)> {
@@ -179,16 +201,20 @@ fn execute(
         collected.take(line)
     };
     let ended = match site {
-        Site::Native { device } => {
+        Site::Native { program, device } => {
             let work = WorkDir::create()?;
             let socket = work.join("device");
             let access = Access::Native { socket: socket.display().to_string() };
-            let plan_file = work.join("plan.json");
-            std::fs::write(&plan_file, serde_json::to_vec_pretty(&plan(args, access))?)
-                .with_context(|| format!("cannot write {}", plan_file.display()))?;
-            let program = programs.tests.get(EXPERIMENT).context("there is no program submit-latency")?;
+            let plan = write_plan(&work, &plan(args, access))?;
             let device = device_config(args, device, socket);
-            native::run(program, &plan_file, &device, SILENCE, interrupt, &mut |line| on_line(line, folder))
+            native::run(program, &plan, Some(&device), SILENCE, interrupt, &mut |line| on_line(line, folder))
+                .map(|()| None)
+        }
+        Site::Sim { program } => {
+            let work = WorkDir::create()?;
+            let access = Access::Sim { machine: args.machine.clone(), profile: args.device.profile.clone() };
+            let plan = write_plan(&work, &plan(args, access))?;
+            native::run(program, &plan, None, SILENCE, interrupt, &mut |line| on_line(line, folder))
                 .map(|()| None)
         }
         Site::Vm(site) => run_vm(args, site, folder, interrupt, &mut on_line).map(Some),
@@ -200,6 +226,14 @@ fn execute(
         (Err(error), None) => Err(error),
         (Ok(qemu_line), _) => Ok((collected.complete()?, qemu_line)),
     }
+}
+
+/// Writes a plan where the test binary finds it.
+fn write_plan(work: &WorkDir, plan: &Plan) -> Result<PathBuf> {
+    let file = work.join("plan.json");
+    std::fs::write(&file, serde_json::to_vec_pretty(plan)?)
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(file)
 }
 
 fn run_vm(
@@ -256,7 +290,7 @@ fn report(
     let analysis = analyse(arms(&complete.blocks, complete.hello.plan.dilation)?, args.device.seed)?;
     let environment = complete.environment;
     let vm = match site {
-        Site::Native { .. } => None,
+        Site::Native { .. } | Site::Sim { .. } => None,
         Site::Vm(site) => Some(&site.parts),
     };
     let setting = Setting {

@@ -5,8 +5,12 @@ use std::fmt::Write as _;
 use super::analyse::{Against, Analysis};
 use super::arms::NULL_ARM;
 use super::setting::Setting;
+use crate::cli::Place;
 
-/// What stands under every table of this experiment.
+/// What stands under every table that was computed.
+const SIM_NOTE: &str = "Model: every time here is computed. CPUs, kernel and bus are the simulated machine's, the device's delays the\n\
+                        profile's; only the order and number of steps are those of the real driver code.";
+/// What stands under every table that was measured.
 const MODEL_NOTE: &str = "Model: irq-off sections, interrupt handlers and bottom halves run as SCHED_FIFO 99 above the probe; the device's\n\
                           delays and the driver's bus costs come from the profile. Times are modelled us: clock time / dilation.";
 
@@ -18,7 +22,8 @@ pub fn report(setting: &Setting, analysis: &Analysis) -> String {
     for metric in &analysis.metrics {
         let _ = write!(text, "\n{} (us)\n{}", metric.metric.title(), metric.ministat);
     }
-    let _ = write!(text, "\n{MODEL_NOTE}\n\n{}", verdicts(analysis));
+    let note = if setting.on == Place::Sim.name() { SIM_NOTE } else { MODEL_NOTE };
+    let _ = write!(text, "\n{note}\n\n{}", verdicts(analysis));
     text
 }
 
