@@ -73,10 +73,15 @@ mod tests {
         let count = Arc::new(AtomicU32::new(0));
         let fiber = |stack| {
             let count = Arc::clone(&count);
-            Fiber::new(stack, Box::new(move || (0..3).for_each(|_| {
-                count.fetch_add(1, Relaxed);
-                suspend();
-            })))
+            Fiber::new(
+                stack,
+                Box::new(move || {
+                    (0..3).for_each(|_| {
+                        count.fetch_add(1, Relaxed);
+                        suspend();
+                    })
+                }),
+            )
         };
         let (mut one, mut two) = (fiber(None), fiber(None));
         for turn in 1..=3 {
@@ -99,10 +104,13 @@ mod tests {
         }
         let count = Arc::new(AtomicU32::new(0));
         let gone = Gone(Arc::clone(&count));
-        let mut fiber = Fiber::new(None, Box::new(move || {
-            let _gone = gone;
-            suspend();
-        }));
+        let mut fiber = Fiber::new(
+            None,
+            Box::new(move || {
+                let _gone = gone;
+                suspend();
+            }),
+        );
         assert!(!fiber.resume());
         drop(fiber);
         assert_eq!(count.load(Relaxed), 1);
@@ -113,9 +121,14 @@ mod tests {
     #[test]
     #[ignore = "measures"]
     fn cost_of_a_switch() {
-        let mut fiber = Fiber::new(None, Box::new(|| loop {
-            suspend();
-        }));
+        let mut fiber = Fiber::new(
+            None,
+            Box::new(|| {
+                loop {
+                    suspend();
+                }
+            }),
+        );
         let rounds = 10_000_000;
         let start = std::time::Instant::now();
         for _ in 0..rounds {

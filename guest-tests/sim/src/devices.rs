@@ -38,7 +38,9 @@ impl Drop for Installed {
 /// The first deadline; the end of time when there is none.
 #[inline]
 pub(crate) fn due() -> u64 {
-    DEVICES.with_borrow(|devices| devices.iter().filter_map(|device| device.next_deadline()).fold(u64::MAX, u64::min))
+    DEVICES.with_borrow(|devices| {
+        devices.iter().filter_map(|device| device.next_deadline()).fold(u64::MAX, u64::min)
+    })
 }
 
 /// Advances each device whose deadline has come.

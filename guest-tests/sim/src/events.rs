@@ -70,7 +70,9 @@ impl Events {
 
     /// Whether anything is due that could change more than the count of ticks.
     pub fn has_work(&self) -> bool {
-        self.heap.iter().any(|(_, index)| matches!(self.source(*index as usize), Source::Cpu(_) | Source::Timer(_)))
+        self.heap
+            .iter()
+            .any(|(_, index)| matches!(self.source(*index as usize), Source::Cpu(_) | Source::Timer(_)))
     }
 
     /// Sets the source's event, in place of one that it has.

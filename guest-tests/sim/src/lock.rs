@@ -45,7 +45,10 @@ impl<T> SimLock<T> {
         }
     }
 
-    #[allow(clippy::panic, reason = "a bug in the code under test, which the run reports with the thread's name")]
+    #[allow(
+        clippy::panic,
+        reason = "a bug in the code under test, which the run reports with the thread's name"
+    )]
     fn acquire(&self) {
         let (core, me) = (&*self.core, self.core.me() as u64 + 1);
         if self.owner.get() == me {
@@ -118,6 +121,9 @@ impl<T: Send> SpinLock<T> for SimLock<T> {
 
 impl<T> std::fmt::Debug for SimLock<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SimLock").field("class", &self.class).field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("SimLock")
+            .field("class", &self.class)
+            .field("number", &self.number)
+            .finish_non_exhaustive()
     }
 }

@@ -151,7 +151,9 @@ impl Sched {
             // The leftmost: least vruntime, and of equals the one that waits longest.
             Some(first) if fair(first) => {
                 let candidates = queue.iter().enumerate().take_while(|(_, thread)| fair(thread));
-                candidates.min_by_key(|(at, thread)| (threads[**thread].vruntime, *at)).map_or(0, |(at, _)| at)
+                candidates
+                    .min_by_key(|(at, thread)| (threads[**thread].vruntime, *at))
+                    .map_or(0, |(at, _)| at)
             }
             Some(_) => 0,
         };

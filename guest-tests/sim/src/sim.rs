@@ -13,7 +13,7 @@ use crate::events::Source;
 use crate::kernel::SimKernel;
 use crate::machine::Machine;
 use crate::thread::{self, SimThread};
-use crate::trace::Sink;
+use crate::trace::{Sink, What};
 
 /// A simulated machine that has booted. It stays on the OS thread that made it; others may have their own.
 pub struct Sim {
@@ -35,6 +35,7 @@ impl Sim {
             core.sched.borrow_mut().add_cpu();
             let phase = core.choice.borrow_mut().phase(machine.tick_ns());
             core.cpus[cpu].tick_phase.set(phase);
+            core.trace.add(core.now(), cpu, What::Boot { tick_phase: phase });
             core.cpus[cpu].parked.set(1);
             // Idle threads find the ticks running, and stop them.
             core.arm(Source::Tick(cpu), core.next_tick(cpu));
@@ -168,7 +169,8 @@ impl Sim {
     }
 
     fn deadlock(&self) -> SimError {
-        let error = SimError::Deadlock { time_ns: self.core.now(), threads: self.core.sched.borrow().describe() };
+        let error =
+            SimError::Deadlock { time_ns: self.core.now(), threads: self.core.sched.borrow().describe() };
         self.core.fail(error.clone());
         error
     }
@@ -196,6 +198,9 @@ impl Drop for Sim {
 
 impl std::fmt::Debug for Sim {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sim").field("core", &self.core).field("fibers", &self.fibers.len()).finish_non_exhaustive()
+        f.debug_struct("Sim")
+            .field("core", &self.core)
+            .field("fibers", &self.fibers.len())
+            .finish_non_exhaustive()
     }
 }

@@ -73,7 +73,10 @@ impl Core {
     ///
     /// # Panics
     /// There: "scheduling while atomic".
-    #[allow(clippy::panic, reason = "a bug in the code under test, which the run reports with the thread's name")]
+    #[allow(
+        clippy::panic,
+        reason = "a bug in the code under test, which the run reports with the thread's name"
+    )]
     pub fn might_sleep(&self) {
         if !self.my_cpu().is_preemptible() && !std::thread::panicking() {
             let cpu = self.my_cpu();

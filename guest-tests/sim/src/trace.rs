@@ -84,6 +84,11 @@ pub enum What {
     },
     /// The device did something by itself.
     Device,
+    /// The machine boots, and the CPU's tick comes at this phase of its period.
+    Boot {
+        /// In nanoseconds, within a period.
+        tick_phase: u64,
+    },
 }
 
 impl What {
@@ -102,6 +107,7 @@ impl What {
             Self::Step(step) => (10, step as u64),
             Self::Idle { state } => (11, state as u64),
             Self::Device => (12, 0),
+            Self::Boot { tick_phase } => (13, tick_phase),
         };
         kind << 56 | value
     }
