@@ -35,6 +35,8 @@ pub(crate) struct Core {
     /// Before this time nothing happens, and a burst that ends before it is no more than an addition. 0 when there is
     /// another reason to look closely.
     horizon: Word,
+    /// Time of the first event, as the heap has it: asked far more often than it changes.
+    next_event: Word,
     /// The CPU whose coroutine runs.
     me: Word,
     /// A coroutine runs, and the call comes from it.
@@ -69,6 +71,7 @@ impl Core {
             cpus: (0..cpus).map(|_| Cpu::default()).collect(),
             now: Word::new(BOOT_NS),
             horizon: Word::default(),
+            next_event: Word::new(u64::MAX),
             me: Word::default(),
             live: Word::default(),
             urgent: Word::default(),
@@ -126,20 +129,24 @@ impl Core {
     /// Sets the event of a source.
     pub fn arm(&self, source: Source, time: u64) {
         let tie = self.choice.borrow_mut().tie();
-        self.events.borrow_mut().set(source, time, tie);
+        let mut events = self.events.borrow_mut();
+        events.set(source, time, tie);
+        self.next_event.set(events.next());
         self.look_ahead();
     }
 
     /// Removes the event of a source.
     pub fn disarm(&self, source: Source) {
-        self.events.borrow_mut().clear(source);
+        let mut events = self.events.borrow_mut();
+        events.clear(source);
+        self.next_event.set(events.next());
         self.look_ahead();
     }
 
     /// Sets the horizon.
     fn look_ahead(&self) {
         let closely = !self.is_live() || self.urgent.is_set() || self.stretches.is_set();
-        self.horizon.set(if closely { 0 } else { self.events.borrow().next() });
+        self.horizon.set(if closely { 0 } else { self.next_event.get() });
     }
 
     /// Takes over the choice's settings.
@@ -175,13 +182,18 @@ impl Core {
         loop {
             self.take_interrupts(cpu);
             let end = self.now().saturating_add(left);
-            let (next, source) = self.events.borrow().peek().unwrap_or((u64::MAX, Source::Limit));
-            let due = devices::due();
+            let (next, due) = (self.next_event.get(), devices::due());
             if end < next && end < due {
                 self.now.set(end);
                 break;
             }
-            if due > next && matches!(source, Source::Cpu(_) | Source::Limit) {
+            if due <= next {
+                self.reach(due);
+                self.advance_devices(end.min(next));
+            } else if let Some(source) = self.clockwork() {
+                self.reach(next);
+                self.fire(source);
+            } else {
                 // Another coroutine's turn. Back at the end of the burst it is over, even if others are due at the same
                 // time: they have had their turn, or two bursts of no length would wait for each other.
                 self.park(cpu, Some(end));
@@ -189,27 +201,41 @@ impl Core {
                     self.take_interrupts(cpu);
                     break;
                 }
-            } else {
-                self.reach(due.min(next));
-                if due <= next { self.advance_devices(due) } else { self.fire(source) }
             }
             left = end.saturating_sub(self.now());
         }
         self.look_ahead();
     }
 
-    /// Lets the devices do what is due. They may raise their interrupt.
-    pub fn advance_devices(&self, due: u64) {
+    /// The first event, if it is one that needs no coroutine of its own.
+    fn clockwork(&self) -> Option<Source> {
+        let (_, source) = self.events.borrow().peek()?;
+        matches!(source, Source::Tick(_) | Source::Timer(_)).then_some(source)
+    }
+
+    /// Lets the devices do what is due, and what is due next until `until`, as long as no interrupt comes of it.
+    pub fn advance_devices(&self, until: u64) {
         let live = self.live.get();
-        self.set_live(0);
-        let mut advances = 0;
-        while devices::due() <= due && !self.failed.is_set() {
+        self.live.set(0);
+        self.horizon.set(0);
+        let (mut advances, mut since) = (0, self.now());
+        loop {
             self.note(What::Device);
             devices::advance(self.now());
+            let due = devices::due();
+            // Whoever an interrupt is for, it may have changed what comes first.
+            if self.urgent.is_set() || due == u64::MAX || due > until.min(self.next_event.get()) {
+                break;
+            }
+            if due > since {
+                (advances, since) = (0, due);
+            }
             advances += 1;
             if advances == ADVANCES_MAX {
                 self.fail(SimError::DeviceStuck { deadline_ns: due });
+                break;
             }
+            self.reach(due);
         }
         self.set_live(live);
     }

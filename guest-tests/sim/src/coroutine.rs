@@ -79,7 +79,7 @@ mod tests {
                     (0..3).for_each(|_| {
                         count.fetch_add(1, Relaxed);
                         suspend();
-                    })
+                    });
                 }),
             )
         };

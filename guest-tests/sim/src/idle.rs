@@ -52,8 +52,8 @@ impl Core {
         let usual = Some(self.cpus[cpu].idle_mean.get()).filter(|mean| *mean > 0).unwrap_or(u64::MAX);
         let predicted = until_timer.min(usual);
         let states = self.machine.idle.iter().enumerate();
-        let pays = states.filter(|(_, state)| state.residency.0 <= predicted);
-        pays.last().map_or((0, 0), |(index, state)| (index + 1, state.exit.0))
+        let mut pays = states.filter(|(_, state)| state.residency.0 <= predicted);
+        pays.next_back().map_or((0, 0), |(index, state)| (index + 1, state.exit.0))
     }
 
     /// The next point of the CPU's grid of ticks.

@@ -1,5 +1,7 @@
 //! Where theory knows the answer, the simulation must give it within 2 %.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
 mod support;
 
 use execlab_driver::kernel::{Kernel as _, Policy};
@@ -38,11 +40,13 @@ fn a_probe_over_irq_off_sections_waits_half_of_lambda_times_the_mean_square() {
             }
             late as f64 / f64::from(rounds)
         });
-        spawn(&kernel.clone(), "load", 0, Policy::Other, move || loop {
-            kernel.irq_off(|| kernel.spend(short));
-            kernel.spend(gap);
-            kernel.irq_off(|| kernel.spend(long));
-            kernel.spend(gap);
+        spawn(&kernel.clone(), "load", 0, Policy::Other, move || {
+            loop {
+                kernel.irq_off(|| kernel.spend(short));
+                kernel.spend(gap);
+                kernel.irq_off(|| kernel.spend(long));
+                kernel.spend(gap);
+            }
         });
         join(probe)
     });
@@ -54,7 +58,8 @@ fn a_probe_over_irq_off_sections_waits_half_of_lambda_times_the_mean_square() {
 /// A random arrival waits half a period for a periodic event: here a fair thread for the tick that ends its slice.
 #[test]
 fn a_random_arrival_waits_half_a_period_for_the_tick() {
-    let mut sim = sim(&[("timer_slack = \"50us\"", "timer_slack = \"100ms\""), ("nohz = true", "nohz = false")]);
+    let mut sim =
+        sim(&[("timer_slack = \"50us\"", "timer_slack = \"100ms\""), ("nohz = true", "nohz = false")]);
     let kernel = sim.kernel();
     let mean = sim.run(move || {
         let mut rng = SmallRng::seed_from_u64(5);
@@ -107,16 +112,19 @@ fn an_interrupt_that_serves_poisson_arrivals_is_an_m_d_1_queue() {
     sim.attach(Arc::clone(&device) as Arc<dyn Device>);
     let (waits, inside) = (Arc::new((AtomicU64::new(0), AtomicU64::new(0))), kernel.clone());
     let told = Arc::clone(&waits);
-    kernel.connect_irq(0, Box::new(move || {
-        // Edges coalesce: one interrupt serves all that have come.
-        loop {
-            let next = device.arrivals.lock().unwrap().pop_front();
-            let Some(arrived) = next else { break };
-            told.0.fetch_add(inside.time() - arrived, Relaxed);
-            told.1.fetch_add(1, Relaxed);
-            inside.spend(service);
-        }
-    }));
+    kernel.connect_irq(
+        0,
+        Box::new(move || {
+            // Edges coalesce: one interrupt serves all that have come.
+            loop {
+                let next = device.arrivals.lock().unwrap().pop_front();
+                let Some(arrived) = next else { break };
+                told.0.fetch_add(inside.time() - arrived, Relaxed);
+                told.1.fetch_add(1, Relaxed);
+                inside.spend(service);
+            }
+        }),
+    );
     sim.run(move || kernel.spend(400_000_000)).unwrap();
     let mean = waits.0.load(Relaxed) as f64 / waits.1.load(Relaxed) as f64;
     within_2_percent(mean, utilisation * service as f64 / (2.0 * (1.0 - utilisation)));

@@ -1,5 +1,7 @@
 //! The same seed is the same run.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
 mod support;
 
 use std::sync::Arc;
@@ -19,23 +21,25 @@ fn hash(seed: u64, perturb: Perturb) -> u64 {
     };
     sim.run(move || {
         let lock = Arc::new(kernel.new_lock("all", 0_u64));
-        let threads: Vec<_> = (0..8).map(|number| {
-            let (inside, lock) = (kernel.clone(), Arc::clone(&lock));
-            let policy = if number % 3 == 0 { Policy::Fifo(10) } else { Policy::Other };
-            spawn(&kernel, "worker", number % 4, policy, move || {
-                for turn in 0..20 {
-                    inside.step(Step::Emit);
-                    lock.with_irqsave(|value| {
-                        inside.spend(300);
-                        *value += 1;
-                    });
-                    inside.bh_off(|| inside.tasklet_hi_schedule(tasklet));
-                    if turn % 4 == 0 {
-                        sleep(&inside, 20_000);
+        let threads: Vec<_> = (0..8)
+            .map(|number| {
+                let (inside, lock) = (kernel.clone(), Arc::clone(&lock));
+                let policy = if number % 3 == 0 { Policy::Fifo(10) } else { Policy::Other };
+                spawn(&kernel, "worker", number % 4, policy, move || {
+                    for turn in 0..20 {
+                        inside.step(Step::Emit);
+                        lock.with_irqsave(|value| {
+                            inside.spend(300);
+                            *value += 1;
+                        });
+                        inside.bh_off(|| inside.tasklet_hi_schedule(tasklet));
+                        if turn % 4 == 0 {
+                            sleep(&inside, 20_000);
+                        }
                     }
-                }
+                })
             })
-        }).collect();
+            .collect();
         threads.into_iter().for_each(join);
         assert_eq!(lock.with_irqsave(|value| *value), 160);
     })

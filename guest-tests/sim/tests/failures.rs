@@ -1,5 +1,7 @@
 //! What ends a run early.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
 mod support;
 
 use execlab_driver::kernel::{Kernel as _, Policy, SpinLock as _, Threads as _, WaitQueue as _};

@@ -1,5 +1,7 @@
 //! Interrupts, bottom halves and ksoftirqd.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
 mod support;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -74,13 +76,17 @@ fn an_interrupt_comes_into_a_bh_off_section_and_its_bottom_half_waits_for_the_en
     let boot = kernel.time();
     sim.attach(Edges::new(&kernel, vec![boot + 500]));
     let (inside, told) = (kernel.clone(), log.clone());
-    let tasklet = kernel.new_tasklet(Box::new(move |place| told.add(format!("{place:?} {}", inside.time() - boot))));
+    let tasklet =
+        kernel.new_tasklet(Box::new(move |place| told.add(format!("{place:?} {}", inside.time() - boot))));
     let (inside, told) = (kernel.clone(), log.clone());
-    kernel.connect_irq(0, Box::new(move || {
-        told.add(format!("irq {}", inside.time() - boot));
-        inside.tasklet_hi_schedule(tasklet);
-        inside.tasklet_hi_schedule(tasklet);
-    }));
+    kernel.connect_irq(
+        0,
+        Box::new(move || {
+            told.add(format!("irq {}", inside.time() - boot));
+            inside.tasklet_hi_schedule(tasklet);
+            inside.tasklet_hi_schedule(tasklet);
+        }),
+    );
     sim.run(move || kernel.bh_off(|| kernel.spend(2_000))).unwrap();
     assert_eq!(log.take(), ["irq 500", "BhEnable 2000"]);
 }
@@ -99,11 +105,14 @@ fn a_bottom_half_at_irq_exit_runs_with_interrupts_on_and_pauses_the_burst_below(
         told.add(format!("to {}", inside.time() - boot));
     }));
     let (inside, told) = (kernel.clone(), log.clone());
-    kernel.connect_irq(0, Box::new(move || {
-        inside.spend(100);
-        told.add(format!("irq {}", inside.time() - boot));
-        inside.tasklet_hi_schedule(tasklet);
-    }));
+    kernel.connect_irq(
+        0,
+        Box::new(move || {
+            inside.spend(100);
+            told.add(format!("irq {}", inside.time() - boot));
+            inside.tasklet_hi_schedule(tasklet);
+        }),
+    );
     let end = sim.run(move || {
         kernel.spend(5_000);
         kernel.time() - boot
@@ -198,7 +207,8 @@ fn a_tasklet_scheduled_outside_of_sections_and_interrupts_runs_in_ksoftirqd() {
 
 #[test]
 fn tasklets_wait_for_a_runnable_ksoftirqd_in_4_9_and_not_in_4_16() {
-    for (kernel_version, expected) in [("kernel = \"4.15\"", "Ksoftirqd"), ("kernel = \"4.16\"", "BhEnable")] {
+    for (kernel_version, expected) in [("kernel = \"4.15\"", "Ksoftirqd"), ("kernel = \"4.16\"", "BhEnable")]
+    {
         let mut sim = sim(&[("kernel = \"4.17\"", kernel_version)]);
         let (kernel, log) = (sim.kernel(), Log::default());
         let told = log.clone();

@@ -1,5 +1,7 @@
 //! Spinlocks and wait queues.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
 mod support;
 
 use std::sync::Arc;
@@ -20,18 +22,20 @@ fn two_cpus_that_want_one_lock_get_it_in_the_order_of_arrival_and_pay_for_its_ca
     let boot = kernel.time();
     sim.run(move || {
         let lock = Arc::new(kernel.new_lock("shared", 0_u32));
-        let threads: Vec<_> = (1..4).map(|cpu| {
-            let (inside, lock, log) = (kernel.clone(), Arc::clone(&lock), told.clone());
-            spawn(&kernel, "locker", cpu, Policy::Fifo(1), move || {
-                inside.sleep_until(boot + 10_000 + 100 * (4 - cpu as u64));
-                lock.with_irqsave(|value| {
-                    log.add(format!("{cpu} at {}", inside.time() - boot));
-                    inside.spend(1_000);
-                    *value += 1;
-                });
-                log.add(format!("{cpu} out at {}", inside.time() - boot));
+        let threads: Vec<_> = (1..4)
+            .map(|cpu| {
+                let (inside, lock, log) = (kernel.clone(), Arc::clone(&lock), told.clone());
+                spawn(&kernel, "locker", cpu, Policy::Fifo(1), move || {
+                    inside.sleep_until(boot + 10_000 + 100 * (4 - cpu as u64));
+                    lock.with_irqsave(|value| {
+                        log.add(format!("{cpu} at {}", inside.time() - boot));
+                        inside.spend(1_000);
+                        *value += 1;
+                    });
+                    log.add(format!("{cpu} out at {}", inside.time() - boot));
+                })
             })
-        }).collect();
+            .collect();
         threads.into_iter().for_each(join);
         assert_eq!(lock.with_irqsave(|value| *value), 3);
     })
@@ -44,7 +48,8 @@ fn two_cpus_that_want_one_lock_get_it_in_the_order_of_arrival_and_pay_for_its_ca
 
 #[test]
 fn a_lock_that_nobody_else_has_had_costs_no_more_than_itself() {
-    let mut sim = sim(&[("lock = \"0ns\"", "lock = \"20ns\""), ("cache_line = \"0ns\"", "cache_line = \"70ns\"")]);
+    let mut sim =
+        sim(&[("lock = \"0ns\"", "lock = \"20ns\""), ("cache_line = \"0ns\"", "cache_line = \"70ns\"")]);
     let kernel = sim.kernel();
     let boot = kernel.time();
     let costs = sim.run(move || {

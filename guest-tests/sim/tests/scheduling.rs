@@ -1,5 +1,7 @@
 //! Who runs when.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
 mod support;
 
 use execlab_driver::kernel::{Kernel as _, Policy, Threads as _};

@@ -1,5 +1,7 @@
 //! How fast it is: `cargo test --release -p execlab-sim --test speed -- --ignored --nocapture`
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -27,8 +29,10 @@ fn rate(variant: Variant, probe: bool) -> f64 {
         if probe {
             let asleep = kernel.clone();
             kernel
-                .spawn("probe", 0, Policy::Fifo(98), move || loop {
-                    asleep.sleep_until(asleep.time() + 100_000);
+                .spawn("probe", 0, Policy::Fifo(98), move || {
+                    loop {
+                        asleep.sleep_until(asleep.time() + 100_000);
+                    }
                 })
                 .unwrap();
         }
@@ -80,4 +84,37 @@ fn requests_per_second_of_host_time() {
             println!("  {:.0} requests/s", rate(variant, probe));
         }
     }
+}
+
+/// What one call costs the host while nothing else is due, and what a burst costs that another CPU's crosses.
+#[test]
+#[ignore = "measures"]
+fn nanoseconds_of_host_time_for_a_call() {
+    let calls = 5_000_000_u32;
+    let measure = |what: &str, body: fn(&execlab_sim::SimKernel, u32), others: usize| {
+        let mut sim = Sim::new(&Machine::builtin("kbl-2018").unwrap(), 1);
+        let kernel = sim.kernel();
+        for cpu in 1..=others {
+            let inside = kernel.clone();
+            let busy = move || loop {
+                inside.spend(100);
+            };
+            kernel.spawn("other", cpu, Policy::Other, busy).unwrap();
+        }
+        let start = Instant::now();
+        sim.run(move || body(&kernel, calls)).unwrap();
+        println!("{what}: {:.1} ns", start.elapsed().as_nanos() as f64 / f64::from(calls));
+    };
+    measure("spend", |kernel, calls| (0..calls).for_each(|_| kernel.spend(100)), 0);
+    measure("irq_off", |kernel, calls| (0..calls).for_each(|_| kernel.irq_off(|| ())), 0);
+    measure(
+        "lock",
+        |kernel, calls| {
+            let lock = kernel.new_lock("own", 0_u32);
+            (0..calls)
+                .for_each(|_| execlab_driver::kernel::SpinLock::with_irqsave(&lock, |value| *value += 1));
+        },
+        0,
+    );
+    measure("spend beside another busy CPU", |kernel, calls| (0..calls).for_each(|_| kernel.spend(100)), 1);
 }
