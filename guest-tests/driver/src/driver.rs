@@ -206,10 +206,9 @@ impl<K: Kernel, B: Bus> Driver<K, B> {
         let timed_out = || WaitError::TimedOut { seqno, reached: context.hw.seqno() };
         let engine = self.engine_of(context).ok_or_else(timed_out)?;
         engine.user_irq(true);
-        let mut asleep = !self.planted.has(Bug::LostWakeUp);
-        let done = engine
-            .waiters
-            .wait_until(deadline_ns, &mut || core::mem::replace(&mut asleep, true) && complete());
+        let before = self.counting.user_interrupts.get();
+        let told = || !self.planted.has(Bug::LostWakeUp) || self.counting.user_interrupts.get() != before;
+        let done = engine.waiters.wait_until(deadline_ns, &mut || told() && complete());
         engine.user_irq(false);
         if done { Ok(()) } else { Err(timed_out()) }
     }

@@ -8,7 +8,7 @@ pub enum Bug {
     SubmitBeforeAck,
     /// The CSB entries are read before the index that says which of them are there.
     EntryBeforeIndex,
-    /// A waiter does not look again between turning the interrupt on and going to sleep.
+    /// A waiter that has turned the interrupt on does not look again before it sleeps: it waits to be told.
     LostWakeUp,
     /// The interrupt is acknowledged after the CSB was read, and with it what came in between.
     AckAfterCsb,

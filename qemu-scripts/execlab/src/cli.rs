@@ -29,6 +29,8 @@ pub enum Command {
     Run(Experiment),
     /// Compare two run folders, or two files with one number per line.
     Compare(CompareArgs),
+    /// Search the simulator's schedules for one under which the driver fails its conformance suite.
+    Explore(ExploreArgs),
     /// Print and run the bare QEMU line, with the device beside it.
     Vm(VmArgs),
     /// Measure the path from doorbell to CSB beside floors of the same run.
@@ -232,6 +234,15 @@ pub struct VmArgs {
     /// The guest.
     #[command(flatten)]
     pub guest: GuestArgs,
+}
+
+/// `explore`.
+#[derive(Debug, Clone, Args)]
+#[command(disable_help_flag = true)]
+pub struct ExploreArgs {
+    /// What `execlab-sim explore` takes; `--help` lists it.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
+    pub rest: Vec<String>,
 }
 
 /// `bench`.

@@ -5,6 +5,7 @@ mod cli;
 mod compare;
 mod demo;
 mod doctor;
+mod explore;
 mod lockfile;
 mod prepare;
 mod progress;
@@ -46,6 +47,7 @@ fn dispatch(command: Command) -> Result<()> {
             run::submit_latency::run(&root, &args, &interrupt).map(|_| ())
         }
         Command::Compare(args) => compare::compare(&args),
+        Command::Explore(args) => explore::explore(&root, &args),
         Command::Vm(args) => vm::vm(&root, &args, &interrupt),
         Command::Bench(args) => bench::bench(&root, &args, &interrupt),
         Command::Doctor(args) => doctor::doctor(&root, &args, &interrupt),

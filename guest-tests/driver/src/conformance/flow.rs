@@ -42,9 +42,11 @@ pub(super) fn batch_length<K: Kernel, B: Bus>(bench: &Bench<K, B>) -> Outcome {
 }
 
 pub(super) fn flood<K: Kernel, B: Bus>(bench: &Bench<K, B>) -> Outcome {
+    // Longer than a submission takes on a slow bus: the engine must lag behind, or there is nothing to coalesce.
+    let batch = bench.driver.batch_create(20_000)?;
     let mut context = bench.context(bench.first_engine())?;
     for _ in 0..2000 {
-        bench.submit(&mut context, RequestSpec::default())?;
+        bench.submit(&mut context, RequestSpec { batch: Some(batch.address()) })?;
     }
     bench.drain(core::slice::from_mut(&mut context))?;
     let seen = bench.driver.counters();

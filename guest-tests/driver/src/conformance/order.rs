@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::{Bench, Failure, Outcome, wrong_unless};
 use crate::bus::Bus;
 use crate::kernel::Kernel;
-use crate::{Context, RequestSpec, SubmitError};
+use crate::{Batch, Context, RequestSpec, SubmitError};
 
 /// Numerical Recipes' generator: the cases need no better, and it is the same in every world.
 struct Random(u32);
@@ -58,8 +58,10 @@ pub(super) fn thousand<K: Kernel, B: Bus>(bench: &Bench<K, B>) -> Outcome {
 }
 
 pub(super) fn priority<K: Kernel, B: Bus>(bench: &Bench<K, B>) -> Outcome {
-    let batch = bench.driver.batch_create(50_000)?;
-    let spec = RequestSpec { batch: Some(batch.address()) };
+    // Whoever waits is woken late, by a CPU that sleeps deeply or is busy: the request that must come last is longer
+    // than that.
+    let (short, long) = (bench.driver.batch_create(50_000)?, bench.driver.batch_create(20_000_000)?);
+    let of = |batch: &Batch<B::Dma>| RequestSpec { batch: Some(batch.address()) };
     let context = |priority| -> Result<Context<B::Dma>, Failure> {
         let mut context = bench.context(bench.first_engine())?;
         context.set_priority(priority).map_err(|error| Failure::Wrong(format!("{error}")))?;
@@ -67,9 +69,9 @@ pub(super) fn priority<K: Kernel, B: Bus>(bench: &Bench<K, B>) -> Outcome {
     };
     let (mut first, mut low, mut high) = (context(0)?, context(-5)?, context(5)?);
     // The first is on its way to the hardware for a while, so the others meet in the queue.
-    bench.submit(&mut first, spec)?;
-    let seqno_low = bench.submit(&mut low, spec)?;
-    let seqno_high = bench.submit(&mut high, spec)?;
+    bench.submit(&mut first, of(&short))?;
+    let seqno_low = bench.submit(&mut low, of(&long))?;
+    let seqno_high = bench.submit(&mut high, of(&short))?;
     bench.wait(&high, seqno_high)?;
     let overtaken = !low.is_complete(seqno_low);
     bench.wait(&low, seqno_low)?;

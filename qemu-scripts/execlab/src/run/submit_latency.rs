@@ -18,13 +18,12 @@ use super::setting::Setting;
 use super::stream::{Collected, Complete};
 use super::{native, text};
 use crate::cli::{Place, RunArgs};
+use crate::explore::SIM;
 use crate::prepare::{self, VmParts};
 use crate::progress::Progress;
 
 /// Name of the experiment and of its test binary.
 const EXPERIMENT: &str = "submit-latency";
-/// The simulator: its package, and its program.
-const SIM: &str = "execlab-sim";
 /// Dilation in a VM: an emulated processor spends tens of microseconds where silicon spends one.
 const VM_DILATION: f64 = 20.0;
 /// Longest time without a sign of life. The first block follows a boot and the set-up of the device.

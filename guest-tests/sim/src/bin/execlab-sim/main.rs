@@ -1,4 +1,6 @@
-//! Runs an experiment on a simulated machine.
+//! Runs an experiment on a simulated machine, or explores its schedules.
+
+mod explore;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, Result};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use execlab_report::Plan;
 use execlab_sim::{Machine, experiment};
 use execlab_submit_latency::{Output, Setting, Target, run, words};
@@ -14,7 +16,7 @@ use execlab_submit_latency::{Output, Setting, Target, run, words};
 /// Runs an experiment on a simulated machine: the driver, probe and load are the real ones, CPUs, kernel and device are
 /// computed. The same plan gives the same results, bit for bit, on any host.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version, args_conflicts_with_subcommands = true)]
 struct Cli {
     /// Plan in JSON, as `execlab run --on sim` writes it.
     #[arg(long, value_name = "FILE", required_unless_present = "list_machines")]
@@ -25,6 +27,14 @@ struct Cli {
     /// List the machines that ship, and end.
     #[arg(long)]
     list_machines: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the driver's conformance suite under many schedules, delays and bus costs, until something fails.
+    Explore(explore::Args),
 }
 
 fn main() -> ExitCode {
@@ -38,14 +48,14 @@ fn main() -> ExitCode {
 }
 
 fn whole(cli: &Cli) -> Result<()> {
+    if let Some(Command::Explore(args)) = &cli.command {
+        return explore::explore(args);
+    }
     let Some(plan) = &cli.plan else {
         list_machines();
         return Ok(());
     };
-    let cancel = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-        signal_hook::flag::register(signal, Arc::clone(&cancel)).context("signal handlers")?;
-    }
+    let cancel = cancelled_by_signals()?;
     let mut output = Output::open(cli.results.clone()).context("--results")?;
     let setting = match read(plan) {
         Ok(setting) => setting,
@@ -64,6 +74,15 @@ fn whole(cli: &Cli) -> Result<()> {
         let mut output = Output::reopen(cli.results.clone()).context("--results")?;
         output.last(Err(error.into()))
     })
+}
+
+/// Set when the process is told to end.
+fn cancelled_by_signals() -> Result<Arc<AtomicBool>> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        signal_hook::flag::register(signal, Arc::clone(&cancel)).context("signal handlers")?;
+    }
+    Ok(cancel)
 }
 
 fn list_machines() {
