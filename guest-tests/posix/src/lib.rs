@@ -7,6 +7,7 @@
 //! bottom halves that stop after 2 ms or 10 rounds but not at need_resched, which user space cannot see;
 //! interrupts that wait for the end of a bh-off section.
 
+mod claim;
 mod clock;
 mod cpu;
 mod irq;
@@ -18,6 +19,7 @@ mod spans;
 mod system;
 mod wait;
 
+pub use claim::ClaimError;
 pub use clock::{clock_cost_ns, now_ns, sleep_until_ns, spin_until_ns};
 pub use cpu::{Config, Cpu};
 pub use execlab_driver::kernel::Policy;

@@ -64,7 +64,7 @@ pub enum SchedError {
         source: io::Error,
     },
     /// The thread could not be started.
-    #[error("thread {thread:?} cannot be started: {source}")]
+    #[error("thread {thread:?} cannot be started: {source}{}", spawn_advice(source))]
     Spawn {
         /// Name of the thread.
         thread: String,
@@ -72,6 +72,16 @@ pub enum SchedError {
         #[source]
         source: io::Error,
     },
+}
+
+/// What to do about a thread that the kernel refuses. EAGAIN, "Resource temporarily unavailable", does not pass by
+/// waiting: it means a limit (pthread_create(3), mlockall(2)).
+fn spawn_advice(source: &io::Error) -> &'static str {
+    if source.raw_os_error() == Some(libc::EAGAIN) {
+        "; a limit is reached: run as root, or allow more threads (ulimit -u) and locked memory (ulimit -l unlimited)"
+    } else {
+        ""
+    }
 }
 
 /// Gives the calling thread a policy, without looking at what came of it: the raise at the start of an irq-off
@@ -154,6 +164,14 @@ mod tests {
         let error = pin(1020, "t").unwrap_err();
         assert!(error.to_string().contains("CPU 1020"), "{error}");
         assert!(pin(1 << 20, "t").is_err());
+    }
+
+    #[test]
+    fn a_thread_beyond_a_limit_is_an_error_that_says_what_to_do() {
+        let spawn = |source| SchedError::Spawn { thread: "probe".to_owned(), source };
+        let limit = spawn(io::Error::from_raw_os_error(libc::EAGAIN)).to_string();
+        assert!(limit.contains("run as root") && limit.contains("ulimit -l"), "{limit}");
+        assert!(!spawn(io::Error::other("odd")).to_string().contains("ulimit"));
     }
 
     #[test]

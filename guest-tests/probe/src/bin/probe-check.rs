@@ -71,7 +71,7 @@ struct Outcome {
 
 fn main() -> anyhow::Result<ExitCode> {
     let options = Options::parse();
-    let system = System::prepare(options.cpu);
+    let system = System::prepare(options.cpu)?;
     let awake = options.awake.then(|| KeepAwake::start(options.cpu)).transpose()?;
     let interval_ns = options.interval_us * 1000;
     let policy = Policy::Fifo(options.priority);

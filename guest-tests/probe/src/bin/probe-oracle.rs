@@ -66,7 +66,7 @@ struct Round {
 
 fn main() -> anyhow::Result<ExitCode> {
     let options = Options::parse();
-    let system = System::prepare(options.cpu);
+    let system = System::prepare(options.cpu)?;
     let _awake = KeepAwake::start(options.cpu)?;
     let schedule = Schedule::Random { min_ns: 100_000, random_ns: 1_000_000 };
     let config = Config { cpu: options.cpu, policy: Policy::Fifo(98), schedule, seed: options.seed };

@@ -38,13 +38,16 @@ pub struct PosixWorld {
     /// What was found and done on the way.
     notes: Vec<String>,
     _awake: Option<KeepAwake>,
+    /// Given up last: until then the machine is set up, and ours.
+    _system: System,
 }
 
 impl PosixWorld {
     /// Opens the device that the plan names, and makes this machine and the calling thread ready.
     ///
     /// # Errors
-    /// When there is no such device, it runs with another dilation, or a CPU or priority is refused.
+    /// When there is no such device, it runs with another dilation, a CPU or priority is refused, or another run measures
+    /// on this machine.
     pub fn open(setting: &Setting) -> Result<Self> {
         let plan = &setting.plan;
         let cpu = plan.probe.cpu as usize;
@@ -59,7 +62,7 @@ impl PosixWorld {
             found / 1000.0,
             plan.dilation
         );
-        let system = System::prepare(cpu);
+        let system = System::prepare(cpu)?;
         let mut notes = system.notes().to_vec();
         let (awake, how) = keep_awake(cpu)?;
         notes.push(how);
@@ -74,6 +77,7 @@ impl PosixWorld {
             probe: plan.probe.clone(),
             notes,
             _awake: awake,
+            _system: system,
         })
     }
 }
