@@ -35,7 +35,7 @@ impl Gpu {
         self.effect(e, Effect::Csb { entry, interrupt }, 0, t, env);
     }
 
-    /// Makes an event visible: entry, then index, then the register copies, then the interrupt.
+    /// Makes an event visible: its registers, the entry in the status page, then the index, its register, the interrupt.
     pub(crate) fn publish_event<E: Env>(
         &mut self,
         e: Engine,
@@ -60,10 +60,11 @@ impl Gpu {
         }
         self.count_event(entry);
         let late = self.sampler.draw(Point::CsbVisible, e);
-        let stored = self.store_event(e, index, entry, late, t, env);
+        // The registers first: the status page is written from them, and who sees the index may read either.
         let copy = e.reg(ring::CONTEXT_STATUS_BUF) + index * csb::ENTRY_SIZE;
         self.regs.publish(copy, entry.status, env);
         self.regs.publish(copy + 4, entry.context_id, env);
+        let stored = self.store_event(e, index, entry, late, t, env);
         let pointer = e.reg(ring::CONTEXT_STATUS_PTR);
         let value = (self.regs.get(pointer) & !ring::CSB_WRITE_PTR_MASK) | index;
         self.regs.publish(pointer, value, env);

@@ -266,6 +266,10 @@ impl Bus for AnyDevice {
         self.interrupts.take(&self.link, &self.health)
     }
 
+    fn dilation_milli(&self) -> u32 {
+        self.identity().identity.dilation_milli
+    }
+
     fn costs(&self) -> BusCosts {
         let [read, write, forcewake] = &self.costs;
         let load = |cost: &AtomicU32| cost.load(Ordering::Relaxed);

@@ -48,6 +48,9 @@ impl Bus for Stamping {
     fn take_irq(&self) -> Option<IrqRecord> {
         self.device.take_irq()
     }
+    fn dilation_milli(&self) -> u32 {
+        self.device.dilation_milli()
+    }
     fn costs(&self) -> BusCosts {
         self.device.costs()
     }

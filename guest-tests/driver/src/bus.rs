@@ -35,6 +35,12 @@ pub trait Bus: Send + Sync + 'static {
     /// What accesses cost.
     fn costs(&self) -> BusCosts;
 
+    /// By how much the device's modelled times are stretched, in thousandths. What the driver grants the hardware is
+    /// stretched alike; the costs above are already.
+    fn dilation_milli(&self) -> u32 {
+        1000
+    }
+
     /// Zeroed memory of `pages` pages of 4 KiB, kept until the bus is dropped.
     ///
     /// # Errors

@@ -52,7 +52,7 @@ counters! {
     csb_completions = "csb-completions",
     /// CSB entries that were not visible when their index was.
     csb_late_entries = "csb-late-entries",
-    /// Of these: entries that did not come within 10 us and were read from the MMIO copy.
+    /// CSB entries read from their MMIO copies: the first that did not come within 10 us, and all after it.
     csb_mmio_entries = "csb-mmio-entries",
     /// Interrupts handled.
     interrupts = "interrupts",

@@ -24,7 +24,7 @@ impl<K: Kernel, B: Bus> EngineState<K, B> {
         while tail < csb::ENTRIES && ports.csb_head != tail {
             ports.csb_head = csb::next_index(ports.csb_head);
             let entry = match &too_early {
-                None => self.read_entry(ports.csb_head),
+                None => self.read_entry(ports, ports.csb_head),
                 Some(entries) => Entry::from_qword(entries[ports.csb_head as usize]),
             };
             self.count_event(entry);
@@ -42,25 +42,33 @@ impl<K: Kernel, B: Bus> EngineState<K, B> {
         entries
     }
 
-    fn read_entry(&self, index: u32) -> Entry {
+    /// An entry of the status page, or of its MMIO copy when it does not come.
+    ///
+    /// An entry that was given up still comes some time, into a slot that six events later is another's, and nothing in
+    /// it tells one from the other. i915 would take it for the new one; here an engine on which that can happen has its
+    /// entries read from the copies from then on, as `csb_use_mmio` had i915 do it in 4.16 to 4.19.
+    fn read_entry(&self, ports: &mut Ports<B::Dma>, index: u32) -> Entry {
         let offset = Entry::hwsp_offset(index) as usize;
-        let mut qword = self.hwsp.load64_acquire(offset);
-        if qword == Entry::POISON {
-            self.counting.csb_late_entries.add(1);
-            let deadline = self.kernel.now() + LATE_ENTRY_NS;
-            while qword == Entry::POISON && self.kernel.now() < deadline {
-                self.kernel.cpu_relax();
-                qword = self.hwsp.load64_acquire(offset);
+        if !ports.csb_use_mmio {
+            let mut qword = self.hwsp.load64_acquire(offset);
+            if qword == Entry::POISON {
+                self.counting.csb_late_entries.add(1);
+                let deadline = self.kernel.now() + self.mmio.dilated(LATE_ENTRY_NS);
+                while qword == Entry::POISON && self.kernel.now() < deadline {
+                    self.kernel.cpu_relax();
+                    qword = self.hwsp.load64_acquire(offset);
+                }
             }
+            if qword != Entry::POISON {
+                self.hwsp.store64_release(offset, Entry::POISON);
+                return Entry::from_qword(qword);
+            }
+            ports.csb_use_mmio = true;
         }
-        if qword == Entry::POISON {
-            self.counting.csb_mmio_entries.add(1);
-            let copy = self.engine.reg(ring::CONTEXT_STATUS_BUF) + csb::ENTRY_SIZE * index;
-            self.mmio.take_forcewake();
-            return Entry { status: self.mmio.read(copy), context_id: self.mmio.read(copy + 4) };
-        }
-        self.hwsp.store64_release(offset, Entry::POISON);
-        Entry::from_qword(qword)
+        self.counting.csb_mmio_entries.add(1);
+        let copy = self.engine.reg(ring::CONTEXT_STATUS_BUF) + csb::ENTRY_SIZE * index;
+        self.mmio.take_forcewake();
+        Entry { status: self.mmio.read(copy), context_id: self.mmio.read(copy + 4) }
     }
 
     fn count_event(&self, entry: Entry) {

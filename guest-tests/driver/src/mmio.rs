@@ -20,6 +20,11 @@ impl<K: Kernel, B: Bus> Mmio<K, B> {
         Self { kernel, bus, costs }
     }
 
+    /// `ns` of the hardware's time on this kernel's clock.
+    pub(crate) fn dilated(&self, ns: u64) -> u64 {
+        ns * u64::from(self.bus.dilation_milli()) / 1000
+    }
+
     /// Reads a register.
     pub(crate) fn read(&self, offset: u32) -> u32 {
         self.spend(self.costs.read_ns, 1);

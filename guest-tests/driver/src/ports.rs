@@ -21,11 +21,13 @@ pub(crate) struct Ports<D> {
     pub(crate) hwack: bool,
     /// Index of the CSB entry read last.
     pub(crate) csb_head: u32,
+    /// An entry did not come in time: the status page's entries are not to be trusted any more.
+    pub(crate) csb_use_mmio: bool,
 }
 
 impl<D> Ports<D> {
     pub(crate) const fn new(csb_head: u32) -> Self {
-        Self { port: [None, None], hwack: false, csb_head }
+        Self { port: [None, None], hwack: false, csb_head, csb_use_mmio: false }
     }
 
     /// `EXECLISTS_ACTIVE_USER`: port 0 holds a request.

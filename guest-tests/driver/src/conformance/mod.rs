@@ -36,6 +36,8 @@ pub enum Device {
     LateCsb,
     /// CSB entries become visible 50 us after the write index.
     VeryLateCsb,
+    /// CSB entries become visible up to 60 us after the write index, each after the one before.
+    ErraticCsb,
     /// A submission is accepted 1 ms after it was written.
     SlowAccept,
     /// A submission is accepted 5 s after it was written.
@@ -44,8 +46,15 @@ pub enum Device {
 
 impl Device {
     /// Every behaviour.
-    pub const ALL: [Self; 6] =
-        [Self::Instant, Self::Usual, Self::LateCsb, Self::VeryLateCsb, Self::SlowAccept, Self::Stuck];
+    pub const ALL: [Self; 7] = [
+        Self::Instant,
+        Self::Usual,
+        Self::LateCsb,
+        Self::VeryLateCsb,
+        Self::ErraticCsb,
+        Self::SlowAccept,
+        Self::Stuck,
+    ];
 
     /// A delay profile of the device process that behaves so, in TOML. A world may use it or arrange for the same
     /// in another way.
@@ -64,6 +73,10 @@ impl Device {
                  \"elsp.accept\" = \"1us\"\n"
             }
             Self::VeryLateCsb => "name = \"very-late\"\n[delay]\n\"csb.visible\" = \"50us\"\n",
+            Self::ErraticCsb => {
+                "name = \"erratic\"\n[delay]\n\"csb.visible\" = { uniform = [\"0ns\", \"60us\"] }\n\
+                 \"elsp.accept\" = \"1us\"\n"
+            }
             Self::SlowAccept => "name = \"slow\"\n[delay]\n\"elsp.accept\" = \"1ms\"\n",
             Self::Stuck => "name = \"stuck\"\n[delay]\n\"elsp.accept\" = \"5s\"\n",
         }
@@ -126,7 +139,7 @@ pub fn cases<K: Kernel, B: Bus>() -> Vec<Case<K, B>> {
     let mut add = |name, devices: &[Device], body| {
         all.extend(devices.iter().map(|device| Case { name, device: *device, body }));
     };
-    let timings = [Device::Instant, Device::Usual, Device::LateCsb];
+    let timings = [Device::Instant, Device::Usual, Device::LateCsb, Device::ErraticCsb];
     add("a request on each engine completes and its waiter is woken", &timings, flow::single);
     add("a request with a batch completes on each engine", &timings, flow::batch);
     add("a batch of 30 us takes at least 30 us", &[Device::Instant, Device::Usual], flow::batch_length);

@@ -47,6 +47,9 @@ impl Bus for Recycler {
         self.device.take_irq()
     }
 
+    fn dilation_milli(&self) -> u32 {
+        self.device.dilation_milli()
+    }
     fn costs(&self) -> BusCosts {
         self.device.costs()
     }
