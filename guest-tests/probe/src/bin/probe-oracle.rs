@@ -3,14 +3,19 @@
 //! Prints one JSON object. With `--check`, the exit status is 1 when the measured extra mean is not within a
 //! factor of 2 of the prediction.
 
+mod common;
+
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use clap::Parser;
 use execlab_posix::{Config as CpuConfig, Cpu, Policy, Posix, System};
 use execlab_probe::{Config, KeepAwake, Probe, Schedule, SectionPlan, SectionRecord, Sections};
 use serde::Serialize;
+
+use common::{cancelled_by_signals, exit_of, go_on, median};
 
 /// Probe beside busy sections of known length, and without them, in alternating blocks.
 #[derive(Debug, Parser)]
@@ -64,20 +69,25 @@ struct Round {
     predicted: f64,
 }
 
-fn main() -> anyhow::Result<ExitCode> {
+fn main() -> ExitCode {
+    exit_of("probe-oracle", whole)
+}
+
+fn whole() -> anyhow::Result<ExitCode> {
     let options = Options::parse();
+    let cancel = cancelled_by_signals()?;
     let system = System::prepare(options.cpu)?;
     let _awake = KeepAwake::start(options.cpu)?;
     let schedule = Schedule::Random { min_ns: 100_000, random_ns: 1_000_000 };
     let config = Config { cpu: options.cpu, policy: Policy::Fifo(98), schedule, seed: options.seed };
     let cpu = Cpu::start(CpuConfig { cpu: options.cpu, ..CpuConfig::default() })?;
-    let probe = Probe::new(cpu.kernel(), config, Arc::default())?;
+    let probe = Probe::new(cpu.kernel(), config, Arc::clone(&cancel))?;
     let cut_ns = options.length_us * 1000 * 3;
     let mut tally = Tally { cut_ns, ..Tally::default() };
     let rounds = (0..options.rounds)
-        .map(|round| run_round(&options, &probe, round, &mut tally))
+        .map(|round| run_round(&options, &probe, round, &mut tally, &cancel))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let median_of = |pick: fn(&Round) -> f64| median(rounds.iter().map(pick).collect());
+    let median_of = |pick: fn(&Round) -> f64| median(rounds.iter().map(pick).collect()).unwrap_or(f64::NAN);
     let (measured, predicted) = (median_of(|r| r.extra), median_of(|r| r.predicted));
     anyhow::ensure!(predicted > 0.0, "no section ran; is CPU {} so busy?", options.cpu);
     let ratio = measured / predicted;
@@ -95,6 +105,12 @@ fn main() -> anyhow::Result<ExitCode> {
         notes: system.notes().to_vec(),
     };
     println!("{}", serde_json::to_string_pretty(&outcome)?);
+    eprintln!(
+        "sections add {:.1} us to the probe's mean, the formula says {:.1} us: {} a factor of 2",
+        measured / 1000.0,
+        predicted / 1000.0,
+        if outcome.within_factor_2 { "within" } else { "not within" }
+    );
     Ok(if options.check && !outcome.within_factor_2 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -123,6 +139,7 @@ fn run_round(
     probe: &Probe<Posix>,
     round: u32,
     tally: &mut Tally,
+    cancel: &AtomicBool,
 ) -> anyhow::Result<Round> {
     let block_ns = options.block_ms * 1_000_000;
     let mut means = [0.0; 2];
@@ -139,15 +156,10 @@ fn run_round(
         } else {
             (probe.measure(block_ns)?, SectionRecord::default())
         };
+        go_on(cancel)?;
         tally.sections += record.lengths_ns.len();
         means[usize::from(loaded)] += tally.mean(&measurement.samples)? / 2.0;
         predicted += record.predicted_extra_mean_ns(tally.cut_ns) / 2.0;
     }
     Ok(Round { idle_mean: means[0], extra: means[1] - means[0], predicted })
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    let upper = values.len() / 2;
-    if values.len() % 2 == 1 { values[upper] } else { (values[upper - 1] + values[upper]) / 2.0 }
 }
