@@ -43,6 +43,10 @@ pub struct Gpu {
     /// When the GDRST under way is done, or `u64::MAX`.
     pub(crate) gdrst: u64,
     pub(crate) stats: Stats,
+    /// What each engine does next and when: kept, because it is asked for after every action.
+    next: [(u64, Source); ENGINE_COUNT],
+    /// A register was written: any engine may have something else to do next.
+    pub(crate) written: bool,
     now: u64,
 }
 
@@ -60,9 +64,12 @@ impl Gpu {
             engines: [const { EngineState::new() }; ENGINE_COUNT],
             gdrst: u64::MAX,
             stats: Stats::default(),
+            next: [(u64::MAX, Source::ResetReady); ENGINE_COUNT],
+            written: false,
             now: 0,
         };
         gpu.power_on(&mut crate::env::Nowhere);
+        gpu.look_at_all();
         gpu
     }
 
@@ -100,6 +107,7 @@ impl Gpu {
                 self.publish_state(e, env);
             }
         }
+        self.look_at_all();
         self.settle(now, env, E::wants_pause);
     }
 
@@ -113,7 +121,7 @@ impl Gpu {
     /// When [`advance`](Self::advance) has something to do next; `None` while only a write can change anything.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
-        let due = self.engines.iter().map(|e| e.next().0).fold(self.gdrst, u64::min);
+        let due = self.next.iter().map(|next| next.0).fold(self.gdrst, u64::min);
         (due != u64::MAX).then_some(due)
     }
 
@@ -132,6 +140,7 @@ impl Gpu {
         self.gdrst = u64::MAX;
         self.regs.clear(env);
         self.power_on(env);
+        self.look_at_all();
     }
 
     /// Replaces the source of delays; what is under way keeps its due time.
@@ -157,12 +166,21 @@ impl Gpu {
         }
     }
 
+    /// Asks every engine what it does next.
+    fn look_at_all(&mut self) {
+        self.written = false;
+        for (next, engine) in self.next.iter_mut().zip(&self.engines) {
+            *next = engine.next();
+        }
+    }
+
     /// Acts until nothing is due any more, or `pause` says so after an action.
     fn settle<E: Env>(&mut self, now: u64, env: &mut E, pause: impl Fn(&E) -> bool) {
         loop {
             let mut first = (self.gdrst, None);
             for e in Engine::ALL {
-                let (due, source) = self.engines[e.index()].next();
+                let (due, source) = self.next[e.index()];
+                debug_assert_eq!((due, source), self.engines[e.index()].next(), "{e:?}");
                 if due < first.0 {
                     first = (due, Some((e, source)));
                 }
@@ -173,7 +191,13 @@ impl Gpu {
             }
             match actor {
                 None => self.finish_gdrst(due, env),
-                Some((e, source)) => self.act(e, source, due, now, env),
+                Some((e, source)) => {
+                    self.act(e, source, due, now, env);
+                    self.next[e.index()] = self.engines[e.index()].next();
+                }
+            }
+            if self.written {
+                self.look_at_all();
             }
             if pause(env) {
                 return;

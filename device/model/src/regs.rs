@@ -75,6 +75,7 @@ impl Gpu {
 
     /// A write to the register part of the BAR.
     pub(crate) fn write_register<E: Env>(&mut self, offset: u32, value: u32, t: u64, env: &mut E) {
+        self.written = true;
         if let Some((e, relative)) = Engine::decode(offset) {
             self.write_engine_register(e, relative, value, t, env);
             return;
