@@ -21,6 +21,14 @@ pub enum StatsError {
         /// The value.
         value: f64,
     },
+    /// Every value is finite, but not the sum of their squares.
+    #[error(
+        "the values of {label} are too large to compute with: the sum of their squares overflows (beyond 1e308)"
+    )]
+    Overflow {
+        /// Name of the data set.
+        label: String,
+    },
     /// A setting is outside its range.
     #[error("{name} is {value}; it must be {expected}")]
     Setting {

@@ -176,6 +176,25 @@ fn key(blocks: &[BlockValue]) -> Vec<(u32, u64)> {
     key
 }
 
+/// Fewest rounds (or blocks per arm, without rounds) for which an interval is printed: with fewer, resampling can only repeat a
+/// handful of numbers, and the interval looks far surer than it is. The rule applies it all the same, where it can only hold a call back.
+pub const MIN_INTERVAL_UNITS: usize = 6;
+
+/// A p-value with as many digits as it takes to see on which side of `bound` it lies, two at least.
+fn shown_p(p: f64, bound: f64) -> String {
+    let text = |digits: usize| {
+        if p < 1e-4 {
+            return format!("{p:.*e}", digits - 1);
+        }
+        // Digits before the first one that counts: 0.037 has one.
+        let leading = (-p.log10()).ceil().max(1.0) as usize - 1;
+        format!("{p:.*}", leading + digits)
+    };
+    let side = |value: f64| value.partial_cmp(&bound);
+    let tells = |text: &String| text.parse().is_ok_and(|value| side(value) == side(p));
+    (2..=6).map(text).find(tells).unwrap_or_else(|| text(6))
+}
+
 /// One or two sentences for a terminal; numbers in the unit of the metric.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -184,8 +203,11 @@ impl fmt::Display for Verdict {
         if self.call == Call::NotEnoughData {
             return write!(
                 f,
-                "{} and {} blocks cannot give p < {} (the smallest possible is {:.2})",
-                self.baseline_blocks, self.candidate_blocks, self.rule.alpha, self.smallest_p
+                "{} and {} blocks cannot give p < {} (the smallest possible is {})",
+                self.baseline_blocks,
+                self.candidate_blocks,
+                self.rule.alpha,
+                shown_p(self.smallest_p, self.rule.alpha)
             );
         }
         if let Some(difference) = &self.difference {
@@ -193,11 +215,25 @@ impl fmt::Display for Verdict {
             if let Some(relative) = self.relative {
                 write!(f, " ({:+.2} %)", relative * 100.0)?;
             }
-            let confidence = difference.confidence * 100.0;
-            write!(f, ", {confidence} % interval {:+.4} to {:+.4}", difference.low, difference.high)?;
+            if difference.units < MIN_INTERVAL_UNITS {
+                let unit = match self.rule.permutation.strata {
+                    Strata::Rounds => "rounds",
+                    Strata::Pooled => "values",
+                };
+                write!(f, ", too few {unit} for an interval ({} of {MIN_INTERVAL_UNITS})", difference.units)?;
+            } else {
+                let confidence = difference.confidence * 100.0;
+                write!(f, ", {confidence} % interval {:+.4} to {:+.4}", difference.low, difference.high)?;
+            }
         }
         if let Some(test) = &self.test {
-            write!(f, ", p = {:.2e}", test.p)?;
+            let alpha = self.rule.alpha;
+            write!(f, ", p = {}; a difference needs p < {alpha}", shown_p(test.p, alpha))?;
+            // The other half of the rule is said where it was that which decided.
+            let held_back = self.call == Call::NoDifferenceSeen && test.p < alpha;
+            if held_back {
+                write!(f, " and an interval without 0")?;
+            }
         }
         write!(f, "; equal arms are called different in at most {percent} % of comparisons")
     }
@@ -262,12 +298,31 @@ mod tests {
         let high = arm(3, 2, |_, place| 20.0 + f64::from(place));
         assert_eq!(
             judge(&high, &low, &Rule::default()).unwrap().to_string(),
-            "better: -10.0000 (-48.78 %), 95 % interval -10.0000 to -10.0000, p = 9.26e-3; equal arms are called different in at most 1 % of comparisons"
+            "better: -10.0000 (-48.78 %), too few rounds for an interval (3 of 6), p = 0.0093; a difference needs p < 0.01; \
+             equal arms are called different in at most 1 % of comparisons"
         );
         assert_eq!(
             judge(&high[..1], &low[..1], &Rule::default()).unwrap().to_string(),
             "not enough data: 1 and 1 blocks cannot give p < 0.01 (the smallest possible is 1.00)"
         );
+        let long = judge(
+            &arm(6, 2, |_, place| 20.0 + f64::from(place)),
+            &arm(6, 2, |_, place| f64::from(place)),
+            &Rule::default(),
+        );
+        let text = long.unwrap().to_string();
+        assert!(text.contains("95 % interval -20.0000 to -20.0000, p = "), "{text}");
+    }
+
+    #[test]
+    fn a_p_near_its_bound_is_shown_with_the_digits_that_tell() {
+        let shown = |p| shown_p(p, 0.01);
+        assert_eq!(shown(1.0 / 84.0), "0.012");
+        assert_eq!(shown(0.037), "0.037");
+        assert_eq!(shown(0.557), "0.56");
+        assert_eq!((shown(0.009_97), shown(0.010_04)), ("0.00997".into(), "0.01004".into()));
+        assert_eq!((shown(0.01), shown(1.0)), ("0.010".into(), "1.00".into()));
+        assert_eq!(shown(2.345e-5), "2.3e-5");
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn cases() -> Vec<Case> {
         format: Format::default(),
         options: Options {
             confidence,
-            plot: plot.map(|(width, separate_bars)| Plot { width, separate_bars }),
+            plot: plot.map(|(width, separate_bars)| Plot { width, separate_bars, max_rows: None }),
         },
     };
     let p95 = Some(Confidence::P95);

@@ -77,7 +77,7 @@ impl DataSet {
     /// A set from values in the order of the file: the order matters for the last digits, because the sums are taken in it.
     ///
     /// # Errors
-    /// Fewer than [`MIN_VALUES`] values, or one that is not finite.
+    /// Fewer than [`MIN_VALUES`] values, one that is not finite, or squares whose sum is not.
     pub fn new(label: impl Into<String>, values: &[f64]) -> Result<Self, StatsError> {
         let mut sorted = finite(values, "values in a data set", MIN_VALUES)?;
         let n = sorted.len();
@@ -87,6 +87,9 @@ impl DataSet {
             squares += value * value;
         }
         let count = n as f64;
+        if !(sum.is_finite() && squares.is_finite() && (sum * sum).is_finite()) {
+            return Err(StatsError::Overflow { label: label.into() });
+        }
         let variance = ((squares - sum * sum / count) / (count - 1.0)).max(0.0);
         sorted.sort_unstable_by(f64::total_cmp);
         Ok(Self { label: label.into(), sorted, moments: Moments { n, average: sum / count, variance } })

@@ -10,12 +10,14 @@ pub struct Plot {
     pub width: u16,
     /// One line of mean and deviation per set instead of one for all (`ministat -s`).
     pub separate_bars: bool,
+    /// Most rows of dots to draw; `None` draws all of them, as `ministat` does. Higher stacks are cut, and a line says by how much.
+    pub max_rows: Option<u16>,
 }
 
 impl Default for Plot {
     /// What `ministat` does when it does not write to a terminal.
     fn default() -> Self {
-        Self { width: 74, separate_bars: false }
+        Self { width: 74, separate_bars: false, max_rows: None }
     }
 }
 
@@ -66,7 +68,14 @@ impl Plot {
         let frame = format!("+{}+", "-".repeat(width));
         let mut text = String::new();
         line(&mut text, &frame);
-        for cells in dots(sets, &axis).iter().rev() {
+        let rows = dots(sets, &axis);
+        let shown = self.max_rows.map_or(rows.len(), |most| rows.len().min(usize::from(most)));
+        if shown < rows.len() {
+            // The stacks that go on are those which fill the top row drawn.
+            let cut = rows.len() - shown;
+            line(&mut text, &format!("|{:<width$.width$}|", format!("... {cut} more rows")));
+        }
+        for cells in rows[..shown].iter().rev() {
             let row: String = cells.iter().map(|&cell| symbol(cell)).collect();
             line(&mut text, &format!("|{row}|"));
         }
@@ -125,5 +134,25 @@ fn symbol(cell: u8) -> char {
     match cell {
         0 => ' ',
         number => Symbols::ALL.get(usize::from(number) - 1).copied().unwrap_or('?'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thirty_equal_values_in_at_most_four_rows_say_how_many_rows_are_missing() {
+        let mut values = vec![1.0; 30];
+        values.push(2.0);
+        let set = DataSet::new("a", &values).unwrap();
+        let height = |max_rows| Plot { width: 40, max_rows, ..Plot::default() }.draw(std::slice::from_ref(&set)).unwrap();
+        let cut = height(Some(4));
+        // Frame, the line of what is missing, four rows, the bar, frame.
+        assert_eq!(cut.lines().count(), 8, "{cut}");
+        assert!(cut.lines().nth(1).unwrap().starts_with("|... 26 more rows "), "{cut}");
+        assert!(cut.lines().all(|line| line.len() == 42), "{cut}");
+        assert_eq!(height(None).lines().count(), 33);
+        assert_eq!(height(Some(30)), height(None));
     }
 }

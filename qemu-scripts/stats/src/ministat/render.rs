@@ -103,6 +103,15 @@ mod tests {
     }
 
     #[test]
+    fn values_whose_squares_overflow_make_no_set() {
+        for value in [1e308, 1e160, -1e200] {
+            let error = DataSet::new("big", &[value; 3]).unwrap_err();
+            assert_eq!(error, StatsError::Overflow { label: "big".into() });
+        }
+        assert!(DataSet::new("a", &[1e150; 3]).is_ok());
+    }
+
+    #[test]
     fn equal_values_have_deviation_zero() {
         let set = DataSet::new("a", &[0.001; 7]).unwrap();
         assert_eq!(set.moments().stddev(), 0.0);
