@@ -1,8 +1,9 @@
 //! Steps of `execlab test` that run programs rather than unit tests.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use execlab_launch::Interrupt;
 use execlab_launch::{setup, tools};
 use execlab_stats::BlockValue;
@@ -12,7 +13,7 @@ use crate::cli::{RunArgs, TestArgs};
 use crate::prepare;
 use crate::run::arms::Metric;
 use crate::run::submit_latency::{self, Report};
-use crate::workspace::run;
+use crate::workspace::run_until;
 
 /// Cases of the fuzz step, over all targets.
 const FUZZ_CASES: u32 = 1_000_000;
@@ -23,29 +24,29 @@ const SAME_ALLOWED: usize = 4;
 const SAME_BLOCKS: usize = 6;
 
 /// Hostile input of every kind.
-pub fn fuzz(root: &Path) -> Result<()> {
+pub fn fuzz(root: &Path, interrupt: &Interrupt) -> Result<()> {
     let mut command = prepare::host_program(root, "execlab-fuzz", "execlab-fuzz")?;
     command.args(["--target", "all", "--seed", "1", "--cases", &(FUZZ_CASES / FUZZ_TARGETS).to_string()]);
-    run(command)
+    run_until(command, interrupt)
 }
 
 /// Targets of the fuzz program, which counts cases for each.
 const FUZZ_TARGETS: u32 = 4;
 
 /// Injected delays are never early.
-pub fn delays(root: &Path) -> Result<()> {
+pub fn delays(root: &Path, interrupt: &Interrupt) -> Result<()> {
     let device = prepare::device(root)?;
     let mut command = prepare::host_program(root, "execlab-bench", "execlab-bench")?;
     command.arg("delays").arg("--device").arg(device);
-    run(command)
+    run_until(command, interrupt)
 }
 
 /// The probe against the formula and against cyclictest.
-pub fn oracle(root: &Path) -> Result<()> {
+pub fn oracle(root: &Path, interrupt: &Interrupt) -> Result<()> {
     for name in ["probe-oracle", "probe-check"] {
         let mut command = prepare::host_program(root, "execlab-probe", name)?;
         command.arg("--check");
-        run(command)?;
+        run_until(command, interrupt)?;
     }
     Ok(())
 }
@@ -60,7 +61,8 @@ pub fn same(root: &Path, interrupt: &Interrupt) -> Result<()> {
         "--blocks",
         &blocks,
     ])?;
-    let report = submit_latency::run(root, &args, interrupt)?;
+    // Its own text, with a plot of hundreds of blocks, is no result here.
+    let (report, _) = submit_latency::run_silently(root, &args, interrupt)?;
     for metric in Metric::ALL {
         let different = self_comparisons(&report, metric)?;
         println!(
@@ -127,11 +129,32 @@ fn check_vm(report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// What the steps need, before the first of them: a missing package is said at once.
-pub fn set_up(args: &TestArgs) -> Result<()> {
+/// What the steps need, before the first of them: a missing right or package is said at once. `realtime` names the
+/// steps that need real-time priorities.
+pub fn set_up(args: &TestArgs, realtime: &[&str]) -> Result<()> {
+    if !realtime.is_empty() {
+        // Tried in a process of its own: nothing here shall run at that priority. Without chrt the steps speak for themselves.
+        match Command::new("chrt").args(["--fifo", "99", "true"]).stdin(Stdio::null()).output() {
+            Ok(tried) if !tried.status.success() => bail!(realtime_advice(realtime, &tried.stderr)),
+            _ => {}
+        }
+    }
     tools::install(&[tools::MINISTAT, tools::CYCLICTEST], &prepare::say)?;
     if !args.no_vm {
         setup::qemu(args.qemu.as_deref(), &prepare::say)?;
     }
     Ok(())
+}
+
+fn realtime_advice(steps: &[&str], said: &[u8]) -> String {
+    let said = String::from_utf8_lossy(said);
+    let (step, needs, them) =
+        if steps.len() == 1 { ("step", "needs", "it") } else { ("steps", "need", "them") };
+    format!(
+        "the {step} {} {needs} SCHED_FIFO 99, which is refused ({}): run as root, or set `rtprio 99` and \
+         `memlock unlimited` for this user in /etc/security/limits.conf and log in again, or leave {them} out \
+         (--only names the steps to run)",
+        steps.join(" and "),
+        said.lines().next().unwrap_or("no reason given").trim()
+    )
 }

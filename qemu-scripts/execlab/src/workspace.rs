@@ -1,9 +1,18 @@
 //! Where the checkout is, and how other programs of it are built and run.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use execlab_launch::Interrupt;
+use execlab_launch::process::Process;
+
+/// How often a command and Ctrl-C are looked at.
+const TICK: Duration = Duration::from_millis(20);
+/// How long a command may take to end after it was asked to.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The root of the checkout: the folder above that holds the workspace's Cargo.toml and `device/`.
 ///
@@ -42,6 +51,28 @@ pub fn run(mut command: Command) -> Result<()> {
         bail!("`{shown}` ended with {status}");
     }
     Ok(())
+}
+
+/// As [`run`], until Ctrl-C: then the command and all that it started are asked to end, so that what they set up is put
+/// back. It does not read our terminal.
+///
+/// # Errors
+/// As [`run`], and when interrupted.
+pub fn run_until(mut command: Command, interrupt: &Interrupt) -> Result<()> {
+    let shown = shown(&command);
+    command.stdin(Stdio::null());
+    let mut process = Process::spawn(command, &shown)?;
+    loop {
+        match process.try_wait()? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => bail!("`{shown}` ended with {status}"),
+            None if interrupt.is_set() => {
+                process.terminate(PATIENCE);
+                bail!("interrupted");
+            }
+            None => thread::sleep(TICK),
+        }
+    }
 }
 
 /// A command as a person would type it.

@@ -90,6 +90,19 @@ impl Site {
 /// # Errors
 /// When the arguments make no sense, something is missing, or the run fails; the message says which.
 pub fn run(root: &Path, args: &RunArgs, interrupt: &Interrupt) -> Result<Report> {
+    let (report, text) = run_silently(root, args, interrupt)?;
+    print!("{text}");
+    if let Some(target) = &args.json {
+        write_json_to(target, &report)?;
+    }
+    Ok(report)
+}
+
+/// As [`run`], and prints nothing: gives the report with its text.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_silently(root: &Path, args: &RunArgs, interrupt: &Interrupt) -> Result<(Report, String)> {
     check(args)?;
     let site = Site::prepare(root, args, interrupt)?;
     let mut folder = Folder::create(root, args.out.as_deref(), &format!("{EXPERIMENT}-{}", args.on.name()))?;
@@ -99,12 +112,7 @@ pub fn run(root: &Path, args: &RunArgs, interrupt: &Interrupt) -> Result<Report>
     keep(&folder, &report)?;
     let text = text::report(&report.setting, &report.analysis);
     folder.write("report.txt", &text)?;
-    print!("{text}");
-    println!("Results: {}", folder.path().display());
-    if let Some(target) = &args.json {
-        write_json_to(target, &report)?;
-    }
-    Ok(report)
+    Ok((report, format!("{text}Results: {}\n", folder.path().display())))
 }
 
 fn check(args: &RunArgs) -> Result<()> {
