@@ -10,7 +10,7 @@ use execlab_init::{BootPlan, ResultsChannel};
 use serde::{Deserialize, Serialize};
 
 use crate::vm::{Limits, VmConfig, run};
-use crate::{Error, Interrupt, Qemu};
+use crate::{Error, Interrupt, Qemu, Say};
 
 /// How long the trial guest may take. A machine with working KVM needs about one second.
 const TRIAL_LIMIT: Duration = Duration::from_secs(20);
@@ -61,7 +61,7 @@ struct Remembered {
 
 /// Chooses the accelerator: KVM only if a guest really boots under it within 20 s. `/dev/kvm` can open and
 /// still be unusable; QEMU then aborts, or the guest hangs. The answer is kept in `cache` until QEMU, kernels
-/// or the host's boot change. An interrupted trial is not kept.
+/// or the host's boot change. An interrupted trial is not kept. `say` hears of a trial, not of an answer that is known.
 ///
 /// # Errors
 /// [`Error`] when the trial could not even be set up, or the cache cannot be written.
@@ -71,6 +71,7 @@ pub fn choose(
     init: &Path,
     cache: &Path,
     interrupt: &Interrupt,
+    say: &Say<'_>,
 ) -> Result<Choice, Error> {
     if let Err(error) = fs::File::options().read(true).write(true).open("/dev/kvm") {
         return Ok(tcg(format!("/dev/kvm cannot be opened: {error}")));
@@ -88,6 +89,10 @@ pub fn choose(
     if let Some(choice) = remembered(&path, &key) {
         return Ok(choice);
     }
+    let limit = TRIAL_LIMIT.as_secs();
+    say(&format!(
+        "trying KVM with a small guest ({limit} s at most; the answer is kept until this machine boots again)"
+    ));
     let choice = trial(qemu, kernel, init, interrupt)?;
     if !interrupt.is_set() {
         let text =

@@ -64,7 +64,7 @@ pub fn doctor(
 ) -> Diagnosis {
     let mut checks = vec![system(), user(), cores(), realtime(), memlock(), target()];
     let found = Qemu::find(qemu);
-    checks.push(emulator(&found));
+    checks.push(emulator(&found, qemu.is_some()));
     let kernel = fetch(kernel, &cache.join("kernels"), say);
     checks.push(guest_kernel(&kernel));
     if let (Ok(qemu), Ok(kernel)) = (&found, &kernel) {
@@ -136,10 +136,17 @@ fn target() -> Check {
     check("guest target", verdict, found, advice)
 }
 
-fn emulator(qemu: &Result<Qemu, Error>) -> Check {
+fn emulator(qemu: &Result<Qemu, Error>, given: bool) -> Check {
     const NAME: &str = "QEMU";
     match qemu {
-        Err(error) => check(NAME, Verdict::Missing, error.to_string(), "set-up installs it when run as root"),
+        Err(error) => {
+            let advice = if given {
+                "give the path of a QEMU, or leave --qemu out for the distribution's"
+            } else {
+                "set-up installs it when run as root"
+            };
+            check(NAME, Verdict::Missing, error.to_string(), advice)
+        }
         Ok(qemu) => {
             let carrier = qemu.carrier.map_or_else(|| "no carrier".to_owned(), |carrier| carrier.to_string());
             let found = format!("{} {}, {carrier}", qemu.path.display(), qemu.version);
@@ -171,8 +178,7 @@ fn accelerator(
     const ADVICE: &str = "guests run under TCG, ten to a hundred times slower: use a dilation";
     let choice = setup::guest_binaries(root, &[], say).and_then(|programs| {
         let init = programs.get("execlab-init").cloned().unwrap_or_default();
-        say("trying KVM with a small guest (20 s at most, once per boot of this machine)");
-        choose(qemu, kernel, &init, cache, interrupt)
+        choose(qemu, kernel, &init, cache, interrupt, say)
     });
     match choice {
         Ok(choice) => {
@@ -208,8 +214,9 @@ mod tests {
 
     #[test]
     fn a_missing_qemu_is_missing_with_its_name() {
-        let check = emulator(&Qemu::find(Some(Path::new("/nonexistent/qemu"))));
+        let check = emulator(&Qemu::find(Some(Path::new("/nonexistent/qemu"))), true);
         assert_eq!(check.verdict, Verdict::Missing);
         assert!(check.found.contains("/nonexistent/qemu"), "{}", check.found);
+        assert!(!check.advice.unwrap().contains("installs"));
     }
 }

@@ -15,6 +15,22 @@ pub enum Error {
         /// What to do.
         advice: String,
     },
+    /// What was named as a program is none.
+    #[error("{program} {problem}; give the path of a QEMU: --qemu PATH")]
+    NotExecutable {
+        /// What was named.
+        program: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A program did not answer.
+    #[error("`{command}` did not end within {seconds} s: is this the right program?")]
+    Silent {
+        /// The command line.
+        command: String,
+        /// The limit.
+        seconds: u64,
+    },
     /// Packages are missing and may not be installed by this user.
     #[error("these packages are missing: {packages}. Run: {command}")]
     NeedPackages {

@@ -14,6 +14,8 @@ use crate::{Accelerator, Carrier};
 pub enum Sink {
     /// QEMU's own standard input and output.
     Stdio,
+    /// The same, and a copy of what the guest writes in a file.
+    StdioAndFile(PathBuf),
     /// A Unix socket on which somebody listens already.
     Socket(PathBuf),
     /// A file.
@@ -144,6 +146,7 @@ impl Sink {
     fn chardev(&self, id: &str) -> String {
         match self {
             Self::Stdio => format!("stdio,id={id}"),
+            Self::StdioAndFile(path) => format!("stdio,id={id},logfile={}", escape(path)),
             Self::Socket(path) => format!("socket,id={id},path={}", escape(path)),
             Self::File(path) => format!("file,id={id},path={}", escape(path)),
         }

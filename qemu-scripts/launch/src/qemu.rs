@@ -2,14 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::output_of;
+use crate::run::output_within;
 use crate::{Carrier, Error};
 
 /// The program's usual name.
 pub const PROGRAM: &str = "qemu-system-x86_64";
+
+/// How long a QEMU may take to say what it is. One on a cold disk needs about a second.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 /// A QEMU that has answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,17 +34,19 @@ impl Qemu {
     /// # Errors
     /// [`Error`] when there is none, or it does not answer as QEMU does.
     pub fn find(path: Option<&Path>) -> Result<Self, Error> {
-        let wanted = path.unwrap_or(Path::new(PROGRAM));
-        let path = which::which(wanted).map_err(|_| Error::NotFound {
-            program: wanted.display().to_string(),
-            advice: "install it (Debian and Ubuntu: qemu-system-x86) or name one with --qemu PATH".into(),
-        })?;
-        let said = output_of(Command::new(&path).arg("--version"))?;
+        let path = match path {
+            Some(path) => executable(path)?,
+            None => which::which(PROGRAM).map_err(|_| Error::NotFound {
+                program: PROGRAM.to_owned(),
+                advice: "install it (Debian and Ubuntu: qemu-system-x86) or name one with --qemu PATH".into(),
+            })?,
+        };
+        let said = output_within(Command::new(&path).arg("--version"), ANSWER_LIMIT)?;
         let (version, number) = parse_version(&said).ok_or_else(|| Error::Unexpected {
             program: path.display().to_string(),
             problem: format!("--version says {:?}", said.lines().next().unwrap_or_default()),
         })?;
-        let help = output_of(Command::new(&path).args(["-device", "help"]))?;
+        let help = output_within(Command::new(&path).args(["-device", "help"]), ANSWER_LIMIT)?;
         let carrier = Carrier::choose(number, &help);
         Ok(Self { path, version, number, carrier })
     }
@@ -60,6 +66,20 @@ impl Qemu {
             (Some(Carrier::TestDevice), Carrier::Block) => Err(refused()),
         }
     }
+}
+
+/// The program that a person named, as a path or as a name on the search path.
+fn executable(named: &Path) -> Result<PathBuf, Error> {
+    which::which(named).map_err(|_| {
+        let program = named.display().to_string();
+        if named.is_dir() {
+            Error::NotExecutable { program, problem: "is a folder" }
+        } else if named.exists() {
+            Error::NotExecutable { program, problem: "is not executable" }
+        } else {
+            Error::NotFound { program, advice: "give the path of a QEMU: --qemu PATH".into() }
+        }
+    })
 }
 
 fn parse_version(said: &str) -> Option<(String, (u32, u32))> {
@@ -89,5 +109,9 @@ mod tests {
         assert!(error.contains("echo"), "{error}");
         let error = Qemu::find(Some(Path::new("/nonexistent/qemu"))).unwrap_err().to_string();
         assert!(error.contains("--qemu PATH"), "{error}");
+        let error = Qemu::find(Some(Path::new("/etc/passwd"))).unwrap_err().to_string();
+        assert!(error.contains("/etc/passwd is not executable"), "{error}");
+        let error = Qemu::find(Some(Path::new("/etc"))).unwrap_err().to_string();
+        assert!(error.contains("/etc is a folder"), "{error}");
     }
 }

@@ -43,9 +43,13 @@ impl WorkDir {
     }
 }
 
+/// `TMPDIR` if it is set, else the user's runtime directory, else `/tmp`; one whose path is too long for sockets in it is
+/// passed over.
 fn base() -> PathBuf {
-    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    runtime.filter(|path| path.is_dir() && path.as_os_str().len() < 60).unwrap_or_else(|| "/tmp".into())
+    let chosen = |name| env::var_os(name).map(PathBuf::from);
+    let usable = |path: &PathBuf| path.is_dir() && path.as_os_str().len() < 60;
+    let candidates = [chosen("TMPDIR"), chosen("XDG_RUNTIME_DIR"), Some(env::temp_dir())];
+    candidates.into_iter().flatten().find(usable).unwrap_or_else(|| "/tmp".into())
 }
 
 /// Removes directories whose process no longer exists. Failures do not matter: they may be another user's.

@@ -315,7 +315,8 @@ fn the_accelerator_is_chosen_by_a_trial_and_the_answer_is_kept() {
     let build = Build { root: &root, packages: &["execlab-init"], target };
     let init = build.run().unwrap().remove("execlab-init").unwrap();
     let cache = tempfile::tempdir().unwrap();
-    let ask = || execlab_launch::choose(&lab.qemu, &lab.kernel, &init, cache.path(), &Interrupt::never());
+    let ask =
+        || execlab_launch::choose(&lab.qemu, &lab.kernel, &init, cache.path(), &Interrupt::never(), &|_| {});
     let choice = ask().unwrap();
     eprintln!("{}: {}", choice.accelerator, choice.reason);
     let again = Instant::now();
