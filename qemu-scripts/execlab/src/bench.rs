@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use execlab_launch::{DeviceConfig, DeviceProcess, Interrupt, WorkDir};
 
 use crate::cli::BenchArgs;
+use crate::out::Json;
 use crate::prepare;
-use crate::run::folder::write_json_to;
 use crate::workspace::{cargo, run};
 
 /// Measures with each way of waiting, natively, then the model alone.
@@ -16,6 +16,7 @@ use crate::workspace::{cargo, run};
 /// # Errors
 /// When a measurement cannot be made.
 pub fn bench(root: &Path, args: &BenchArgs, interrupt: &Interrupt) -> Result<()> {
+    let mut json = Json::open(args.json.as_deref())?;
     let device = prepare::device(root)?;
     prepare::say("building the benchmarks");
     let program = prepare::host_program(root, "execlab-bench", "execlab-bench")?.get_program().to_owned();
@@ -31,16 +32,21 @@ pub fn bench(root: &Path, args: &BenchArgs, interrupt: &Interrupt) -> Result<()>
             ..DeviceConfig::default()
         };
         let device = DeviceProcess::start(&config, interrupt)?;
-        let json = work.join(&format!("{wait}.json"));
+        let file = work.join(&format!("{wait}.json"));
         let mut command = Command::new(&program);
         command.arg("doorbell").arg("--socket").arg(device.socket());
-        command.args(["--rounds", &args.rounds.to_string(), "--json"]).arg(&json);
+        command
+            .args(["--rounds", &args.rounds.to_string(), "--json"])
+            .arg(&file)
+            .stdout(json.stdout_of_children());
         run(command)?;
         let text =
-            std::fs::read_to_string(&json).with_context(|| format!("cannot read {}", json.display()))?;
+            std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
         results.insert(format!("doorbell-{wait}"), serde_json::from_str(&text)?);
     }
-    println!("The model alone:");
-    run(cargo(root, &["bench", "--quiet", "--package", "execlab-model"]))?;
-    args.json.as_deref().map_or(Ok(()), |target| write_json_to(target, &results))
+    json.print("The model alone:\n")?;
+    let mut model = cargo(root, &["bench", "--quiet", "--package", "execlab-model"]);
+    model.stdout(json.stdout_of_children());
+    run(model)?;
+    json.write(&results)
 }

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
+
+use crate::settings;
+pub use crate::settings::{DeviceArgs, GuestArgs, Place};
 
 /// A laboratory for GPU submission latency that needs no GPU.
 #[derive(Debug, Parser)]
@@ -48,74 +51,6 @@ pub enum Experiment {
     SubmitLatency(RunArgs),
 }
 
-/// Where an experiment runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Place {
-    /// In a process on this machine that speaks vhost-user to the device itself.
-    Native,
-    /// In a QEMU VM.
-    Vm,
-    /// On the simulator: CPUs, kernel and device are computed, and a seed gives the same run bit for bit.
-    Sim,
-}
-
-impl Place {
-    /// The word of the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Vm => "vm",
-            Self::Sim => "sim",
-        }
-    }
-}
-
-/// Everything about the VM that a person may choose.
-#[derive(Debug, Clone, Args)]
-pub struct GuestArgs {
-    /// Guest kernel: `cloud` or `rt` (Debian's flavours of this machine's own suite), or a bzImage.
-    #[arg(long, default_value = "cloud", value_name = "cloud|rt|FILE")]
-    pub kernel: String,
-    /// Folder with the modules of a kernel given as FILE (the one that holds modules.dep).
-    #[arg(long, value_name = "DIR")]
-    pub modules: Option<PathBuf>,
-    /// QEMU to use.
-    #[arg(long, value_name = "PATH")]
-    pub qemu: Option<PathBuf>,
-    /// Accelerator; auto takes KVM only after a small guest has booted under it.
-    #[arg(long, default_value = "auto", value_parser = ["auto", "kvm", "tcg"])]
-    pub accel: String,
-    /// How the guest reaches the device; auto tries vfio-pci first.
-    #[arg(long, default_value = "auto", value_parser = ["auto", "vfio-pci", "uio_pci_generic"])]
-    pub guest_driver: String,
-    /// Virtual CPUs of the guest.
-    #[arg(long, default_value_t = 1)]
-    pub smp: u32,
-    /// Further QEMU argument, may be repeated: --qemu-arg=-device --qemu-arg=…
-    #[arg(long = "qemu-arg", value_name = "ARG", allow_hyphen_values = true)]
-    pub qemu_args: Vec<String>,
-    /// Further kernel command line, for example `preempt=full`.
-    #[arg(long, value_name = "WORDS", default_value = "", allow_hyphen_values = true)]
-    pub append: String,
-}
-
-/// Everything about the device process.
-#[derive(Debug, Clone, Args)]
-pub struct DeviceArgs {
-    /// Delay profile: a shipped name or a TOML file (`execlab-device --list-profiles`).
-    #[arg(long, default_value = "kbl-2018", value_name = "NAME|FILE")]
-    pub profile: String,
-    /// How the device waits for its deadlines. Default: poll natively, hybrid beside a VM.
-    #[arg(long, value_parser = ["sleep", "hybrid", "poll"])]
-    pub wait: Option<String>,
-    /// Factor on every modelled duration; results are divided by it again. Default: 1 natively, 20 in a VM.
-    #[arg(long, value_name = "D")]
-    pub dilation: Option<f64>,
-    /// Seed of everything random.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-}
-
 /// `run submit-latency`.
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
@@ -123,16 +58,23 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value = "vm")]
     pub on: Place,
     /// With `--on sim`: the machine that is simulated, a shipped name (`execlab-sim --list-machines`) or a TOML file.
-    #[arg(long, default_value = "kbl-2018", value_name = "NAME|FILE")]
-    pub machine: String,
-    /// Driver variants to compare, in the order first, second, …
-    #[arg(long, value_delimiter = ',', default_value = "tasklet,direct-2018", value_name = "A,B")]
+    /// Default: kbl-2018.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub machine: Option<String>,
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "tasklet,direct-2018",
+        value_name = "A,B",
+        value_parser = settings::variant,
+        help = settings::variants_help(),
+    )]
     pub variants: Vec<String>,
-    /// Blocks per arm.
-    #[arg(long, default_value_t = 24)]
+    /// Blocks per arm, 3 at least; 6 for a verdict, 12 (6 rounds) for an interval.
+    #[arg(long, default_value_t = 24, value_parser = settings::blocks, allow_negative_numbers = true)]
     pub blocks: u32,
     /// Length of a block in seconds.
-    #[arg(long, default_value_t = 1.0, value_name = "S")]
+    #[arg(long, default_value_t = 1.0, value_name = "S", allow_negative_numbers = true)]
     pub block_seconds: f64,
     /// Write the result as JSON to FILE (`-` for standard output).
     #[arg(long, value_name = "FILE")]
@@ -141,13 +83,13 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Length of each batch in modelled nanoseconds; 0 is gem_syslatency's empty batch.
-    #[arg(long, default_value_t = 0, value_name = "NS")]
+    #[arg(long, default_value_t = 0, value_name = "NS", allow_negative_numbers = true)]
     pub batch_ns: u32,
     /// Shortest probe interval in microseconds.
-    #[arg(long, default_value_t = 100, value_name = "US")]
+    #[arg(long, default_value_t = 100, value_name = "US", value_parser = settings::at_least_1, allow_negative_numbers = true)]
     pub probe_min_us: u32,
     /// Random addition to the probe interval in microseconds.
-    #[arg(long, default_value_t = 1000, value_name = "US")]
+    #[arg(long, default_value_t = 1000, value_name = "US", allow_negative_numbers = true)]
     pub probe_random_us: u32,
     /// The device.
     #[command(flatten)]
@@ -214,6 +156,9 @@ pub struct CompareArgs {
     /// No plot, as ministat's -A.
     #[arg(short = 'A', long)]
     pub no_plot: bool,
+    /// Compare runs of different places, dilations or profiles all the same.
+    #[arg(long)]
+    pub force: bool,
     /// Seed of permutations and bootstrap.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

@@ -1,5 +1,6 @@
 //! `execlab compare A B`: two run folders, or two files with one number per line.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -11,19 +12,22 @@ use execlab_stats::{ministat, numbers};
 use serde::Serialize;
 
 use crate::cli::CompareArgs;
-use crate::run::analyse::MINISTAT;
+use crate::out::Json;
+use crate::run::analyse::{MINISTAT, rule};
 use crate::run::arms::{Arm, Metric};
-use crate::run::folder::write_json_to;
+use crate::run::comparable::{self, Difference};
 use crate::run::saved;
+use crate::run::text::MINISTAT_NOTE;
 
 /// Compares what `args` names.
 ///
 /// # Errors
-/// When a file or folder cannot be read or holds too few numbers.
+/// When a file or folder cannot be read or holds too few numbers, or two runs are not of the same kind.
 pub fn compare(args: &CompareArgs) -> Result<()> {
+    let mut json = Json::open(args.json.as_deref())?;
     match (args.a.is_dir(), args.b.is_dir()) {
-        (true, true) => folders(args),
-        (false, false) => files(args),
+        (true, true) => folders(args, &mut json),
+        (false, false) => files(args, &mut json),
         _ => bail!(
             "{} and {} must be two run folders or two files with one number per line",
             args.a.display(),
@@ -32,13 +36,13 @@ pub fn compare(args: &CompareArgs) -> Result<()> {
     }
 }
 
-fn files(args: &CompareArgs) -> Result<()> {
+fn files(args: &CompareArgs, json: &mut Json) -> Result<()> {
     let column = NonZeroUsize::new(args.column).context("columns are counted from 1")?;
     let lists = [&args.a, &args.b].map(|file| read_list(file, column));
     let [a, b] = lists;
-    let comparison = compare_lists(&[a?, b?], args)?;
-    print!("{comparison}");
-    write(args, &comparison)
+    let comparison = compare_lists(&[a?, b?], args, Rule::default().seeded(args.seed))?;
+    json.print(&shown(&comparison, args))?;
+    json.write(&comparison)
 }
 
 fn read_list(file: &Path, column: NonZeroUsize) -> Result<List> {
@@ -51,13 +55,19 @@ fn read_list(file: &Path, column: NonZeroUsize) -> Result<List> {
     Ok(List { label: file.display().to_string(), values: parsed.values })
 }
 
-fn compare_lists(lists: &[List], args: &CompareArgs) -> Result<compare::Comparison> {
+/// A comparison as a terminal shows it.
+fn shown(comparison: &compare::Comparison, args: &CompareArgs) -> String {
+    // Without Student's t there is nothing that could contradict the verdict.
+    if args.rows_only { comparison.to_string() } else { format!("{MINISTAT_NOTE}\n{comparison}") }
+}
+
+fn compare_lists(lists: &[List], args: &CompareArgs, rule: Rule) -> Result<compare::Comparison> {
     let ministat = match (args.rows_only, args.no_plot) {
         (true, _) => ministat::Options::default(),
         (false, true) => ministat::Options { plot: None, ..MINISTAT },
         (false, false) => MINISTAT,
     };
-    let options = compare::Options { ministat, rule: Rule::default().seeded(args.seed) };
+    let options = compare::Options { ministat, rule };
     Ok(compare::lists(lists, &options)?)
 }
 
@@ -69,11 +79,35 @@ struct Between {
     comparison: compare::Comparison,
 }
 
-fn folders(args: &CompareArgs) -> Result<()> {
-    let (a, b) = (saved::arms(&args.a)?, saved::arms(&args.b)?);
-    let mut all = Vec::new();
-    for first in &a {
-        let Some(second) = b.iter().find(|arm| arm.name == first.name) else {
+/// What two runs differ in, and how their arms compare.
+#[derive(Serialize)]
+struct Folders {
+    differences: Vec<Difference>,
+    arms: Vec<Between>,
+}
+
+fn folders(args: &CompareArgs, json: &mut Json) -> Result<()> {
+    let (a, b) = (saved::read(&args.a)?, saved::read(&args.b)?);
+    let differences = comparable::differences((&a.setting, &a.plan), (&b.setting, &b.plan));
+    let list = comparable::lines(&differences);
+    if differences.iter().any(|difference| difference.forbids_verdict) {
+        if !args.force {
+            bail!(
+                "these runs cannot be compared: what is marked with ! makes their numbers different things\n{list}\
+                 Run both with the same settings, or give --force to see the numbers side by side all the same"
+            );
+        }
+        json.print("FORCED: the runs differ in what is marked with !, so a verdict below says nothing about the arms alone\n")?;
+    }
+    if list.is_empty() {
+        json.print("Both runs have the same settings.\n\n")?;
+    } else {
+        json.print(&format!("The runs differ in:\n{list}\n"))?;
+    }
+    let mut text = String::new();
+    let mut arms = Vec::new();
+    for first in &a.arms {
+        let Some(second) = b.arms.iter().find(|arm| arm.name == first.name) else {
             eprintln!("{} has no arm {}", args.b.display(), first.name);
             continue;
         };
@@ -83,18 +117,18 @@ fn folders(args: &CompareArgs) -> Result<()> {
                 values: arm.values(metric),
             };
             let lists = [list(first, &args.a), list(second, &args.b)];
-            let comparison = compare_lists(&lists, args)?;
-            println!("{}: {} (us)\n{comparison}", first.name, metric.title());
-            all.push(Between { arm: first.name.clone(), metric, comparison });
+            let comparison = compare_lists(&lists, args, rule(metric, args.seed))?;
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{}: {} (us)\n{}", first.name, metric.title(), shown(&comparison, args));
+            arms.push(Between { arm: first.name.clone(), metric, comparison });
         }
     }
-    if all.is_empty() {
+    if arms.is_empty() {
         bail!("the two runs have no arm in common");
     }
-    println!("The runs were not interleaved: a difference may be one of the machine's day, not of the arms.");
-    write(args, &all)
-}
-
-fn write(args: &CompareArgs, value: &impl Serialize) -> Result<()> {
-    args.json.as_deref().map_or(Ok(()), |target| write_json_to(target, value))
+    text.push_str(
+        "The runs were not interleaved: a difference may be one of the machine's day, not of the arms.\n",
+    );
+    json.print(&text)?;
+    json.write(&Folders { differences, arms })
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use execlab_launch::Interrupt;
 
 use crate::cli::{DemoArgs, RunArgs};
-use crate::run;
+use crate::{out, run};
 
 /// Runs `submit-latency` in a VM with the defaults of the command line, so that the demo shows what a person gets.
 ///
@@ -15,6 +15,5 @@ use crate::run;
 pub fn demo(root: &Path, args: &DemoArgs, interrupt: &Interrupt) -> Result<()> {
     let run = RunArgs { guest: args.guest.clone(), ..RunArgs::from_words(&["--on=vm"])? };
     run::submit_latency::run(root, &run, interrupt)?;
-    println!("Next: cargo lab run submit-latency --help; README.md says how to read the report.");
-    Ok(())
+    out::print("Next: cargo lab run submit-latency --help; README.md says how to read the report.\n")
 }

@@ -1,5 +1,6 @@
 //! `execlab doctor` and `execlab setup`.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -7,7 +8,7 @@ use execlab_launch::Interrupt;
 use execlab_launch::doctor::{self, Check, Verdict};
 
 use crate::cli::{DoctorArgs, SetupArgs};
-use crate::{prepare, workspace};
+use crate::{out, prepare, workspace};
 
 /// Prints what is here, what is missing, and what to do.
 ///
@@ -18,9 +19,9 @@ pub fn doctor(root: &Path, args: &DoctorArgs, interrupt: &Interrupt) -> Result<(
     let cache = workspace::cache(root);
     let diagnosis = doctor::doctor(root, &cache, args.qemu.as_deref(), &kernel, interrupt, &prepare::say);
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&diagnosis)?);
+        out::print(&(serde_json::to_string_pretty(&diagnosis)? + "\n"))?;
     } else {
-        diagnosis.checks.iter().for_each(print);
+        out::print(&diagnosis.checks.iter().map(lines).collect::<String>())?;
     }
     match diagnosis.verdict() {
         Verdict::Missing => bail!("something is missing; the lines above say what to do"),
@@ -28,16 +29,14 @@ pub fn doctor(root: &Path, args: &DoctorArgs, interrupt: &Interrupt) -> Result<(
     }
 }
 
-fn print(check: &Check) {
+fn lines(check: &Check) -> String {
     let word = match check.verdict {
         Verdict::Good => "good",
         Verdict::Limited => "limited",
         Verdict::Missing => "MISSING",
     };
-    println!("{word:<8} {:<20} {}", check.name, check.found);
-    if let Some(advice) = &check.advice {
-        println!("{:<29} {advice}", "");
-    }
+    let advice = check.advice.as_ref().map(|advice| format!("{:<29} {advice}\n", "")).unwrap_or_default();
+    format!("{word:<8} {:<20} {}\n{advice}", check.name, check.found)
 }
 
 /// Sets everything up and says where it is.
@@ -48,17 +47,20 @@ pub fn set_up(root: &Path, args: &SetupArgs, interrupt: &Interrupt) -> Result<()
     let programs = prepare::guest_programs(root)?;
     let device = prepare::device(root)?;
     let parts = prepare::vm(root, &args.guest, &programs, interrupt)?;
-    println!("device       {}", device.display());
+    // Writing to a String cannot fail.
+    let mut text = format!("device       {}\n", device.display());
     for (name, path) in &programs.tests {
-        println!("test binary  {name}: {}", path.display());
+        let _ = writeln!(text, "test binary  {name}: {}", path.display());
     }
-    println!(
-        "qemu         {} ({}), carries the device as {}",
-        parts.qemu.path.display(),
-        parts.qemu.version,
-        parts.carrier.name()
+    let (qemu, kernel, accelerator) = (&parts.qemu, &parts.kernel, &parts.accelerator);
+    let carrier = parts.carrier.name();
+    let _ = writeln!(
+        text,
+        "qemu         {} ({}), carries the device as {carrier}",
+        qemu.path.display(),
+        qemu.version
     );
-    println!("kernel       {} ({})", parts.kernel.release, parts.kernel.vmlinuz.display());
-    println!("accelerator  {}: {}", parts.accelerator.accelerator, parts.accelerator.reason);
-    Ok(())
+    let _ = writeln!(text, "kernel       {} ({})", kernel.release, kernel.vmlinuz.display());
+    let _ = writeln!(text, "accelerator  {}: {}", accelerator.accelerator, accelerator.reason);
+    out::print(&text)
 }

@@ -1,6 +1,7 @@
 //! What has to be there before something can run: programs, QEMU, a kernel, an accelerator.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,7 +18,8 @@ const GUEST_PACKAGES: [&str; 1] = ["execlab-submit-latency"];
 
 /// Says one line of progress on standard error.
 pub fn say(line: &str) {
-    eprintln!("execlab: {line}");
+    // Nobody has to listen to progress.
+    let _ = writeln!(std::io::stderr(), "execlab: {line}");
 }
 
 /// Builds the device process and says where it is.
@@ -77,8 +79,9 @@ pub fn vm(root: &Path, args: &GuestArgs, programs: &GuestPrograms, interrupt: &I
     let cache = workspace::cache(root);
     let qemu = setup::qemu(args.qemu.as_deref(), &say)?;
     let carrier = qemu.carrier(None)?;
-    let kernel = fetch(&kernel_choice(&args.kernel, args.modules.as_deref())?, &cache.join("kernels"), &say)?;
-    let accelerator = accelerator(&args.accel, &qemu, &kernel, programs, &cache, interrupt)?;
+    let kernel =
+        fetch(&kernel_choice(args.kernel(), args.modules.as_deref())?, &cache.join("kernels"), &say)?;
+    let accelerator = accelerator(args.accel(), &qemu, &kernel, programs, &cache, interrupt)?;
     let binaries: Vec<(String, PathBuf)> = programs.tests.clone().into_iter().collect();
     let initramfs = Initramfs::build(&kernel, &programs.init, &binaries)?;
     Ok(VmParts { qemu, carrier, kernel, accelerator, initramfs })
@@ -113,8 +116,7 @@ fn accelerator(
     if asked == "tcg" {
         return Ok(Choice { accelerator: Accelerator::Tcg, reason: "asked for".to_owned() });
     }
-    say("trying KVM with a small guest (20 s at most; the answer is kept)");
-    let choice = choose(qemu, kernel, &programs.init, cache, interrupt)?;
+    let choice = choose(qemu, kernel, &programs.init, cache, interrupt, &say)?;
     if interrupt.is_set() {
         bail!("interrupted");
     }

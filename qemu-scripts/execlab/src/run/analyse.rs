@@ -13,7 +13,7 @@ use super::arms::{Arm, Metric, NULL_ARM};
 /// ministat as kernel developers paste it: plot, rows, Student's t at 95 %.
 pub const MINISTAT: ministat::Options = ministat::Options {
     confidence: Some(ministat::Confidence::P95),
-    plot: Some(ministat::Plot { width: 74, separate_bars: false }),
+    plot: Some(ministat::Plot { width: 74, separate_bars: false, max_rows: Some(20) }),
 };
 
 /// An arm with the intervals of its pooled samples.
@@ -86,7 +86,7 @@ pub fn analyse(arms: Vec<Arm>, seed: u64) -> Result<Analysis> {
 }
 
 /// The rule for a metric: one wild block among maxima would drown a mean, so maxima are compared by their medians.
-fn rule(metric: Metric, seed: u64) -> Rule {
+pub fn rule(metric: Metric, seed: u64) -> Rule {
     let location = match metric {
         Metric::Mean => Location::Mean,
         Metric::Max => Location::Median,

@@ -2,6 +2,7 @@
 
 pub mod analyse;
 pub mod arms;
+pub mod comparable;
 pub mod folder;
 mod native;
 pub mod saved;

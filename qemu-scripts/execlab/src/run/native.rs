@@ -3,7 +3,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,7 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// to `on_line`.
 ///
 /// # Errors
-/// When something cannot be started, dies, stays silent for `silence`, or writes what is no result.
+/// When something cannot be started, the device dies, the binary stays silent for `silence` or writes what is no result.
+/// A binary that ends with a failure is no error here: its own last line may say why.
 pub fn run(
     program: &Path,
     plan: &Path,
@@ -30,7 +31,7 @@ pub fn run(
     silence: Duration,
     interrupt: &Interrupt,
     on_line: &mut dyn FnMut(Line) -> Result<()>,
-) -> Result<()> {
+) -> Result<ExitStatus> {
     let mut device = device.map(|config| DeviceProcess::start(config, interrupt)).transpose()?;
     let mut command = Command::new(program);
     command.arg("--plan").arg(plan).args(["--results", "-"]);
@@ -73,8 +74,7 @@ pub fn run(
     let end = Instant::now() + PATIENCE;
     loop {
         match process.try_wait()? {
-            Some(status) if status.success() => return Ok(()),
-            Some(status) => bail!("the test binary ended with {status}"),
+            Some(status) => return Ok(status),
             None if Instant::now() > end => bail!("the test binary closed its results and did not end"),
             None => thread::sleep(Duration::from_millis(2)),
         }

@@ -46,10 +46,11 @@ impl Collected {
                 }
                 self.hello = Some(hello);
             }
+            // What stops it before the greeting (a plan it refuses) is the only thing worth saying.
+            Line::Failure(failure) => self.failure = Some(failure.message),
             _ if self.hello.is_none() => bail!("a result came before the greeting"),
             Line::Environment(environment) => self.environment = Some(environment),
             Line::Block(block) => self.blocks.push(block),
-            Line::Failure(failure) => self.failure = Some(failure.message),
             Line::Done => self.done = true,
             Line::Progress(_) => {}
         }
@@ -83,7 +84,7 @@ impl Collected {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use execlab_report::{Access, Plan};
+    use execlab_report::{Access, Failure, Plan};
 
     fn hello(protocol: u32) -> Line {
         let plan = Plan {
@@ -114,6 +115,13 @@ mod tests {
         let mut collected = Collected::default();
         collected.take(hello(PROTOCOL)).unwrap();
         assert!(collected.complete().unwrap_err().to_string().contains("did not finish"));
+    }
+
+    #[test]
+    fn a_failure_before_the_greeting_is_shown_in_its_own_words() {
+        let mut collected = Collected::default();
+        collected.take(Line::Failure(Failure { message: "variants: \"x\" is none".into() })).unwrap();
+        assert!(collected.complete().unwrap_err().to_string().contains("\"x\" is none"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
@@ -13,19 +14,22 @@ use serde::Serialize;
 
 use super::analyse::{Analysis, analyse};
 use super::arms::{Metric, arms};
-use super::folder::{Folder, write_json_to};
+use super::folder::{CONSOLE, Folder, RUN};
+use super::saved::FORMAT;
 use super::setting::Setting;
 use super::stream::{Collected, Complete};
 use super::{native, text};
 use crate::cli::{Place, RunArgs};
 use crate::explore::SIM;
+use crate::out::Json;
 use crate::prepare::{self, VmParts};
 use crate::progress::Progress;
+use crate::words::words;
 
 /// Name of the experiment and of its test binary.
 const EXPERIMENT: &str = "submit-latency";
-/// Dilation in a VM: an emulated processor spends tens of microseconds where silicon spends one.
-const VM_DILATION: f64 = 20.0;
+/// The machine that is simulated unless another one is asked for.
+const SIM_MACHINE: &str = "kbl-2018";
 /// Longest time without a sign of life. The first block follows a boot and the set-up of the device.
 const SILENCE: Duration = Duration::from_secs(90);
 /// Time for a boot, on top of the blocks.
@@ -90,11 +94,10 @@ impl Site {
 /// # Errors
 /// When the arguments make no sense, something is missing, or the run fails; the message says which.
 pub fn run(root: &Path, args: &RunArgs, interrupt: &Interrupt) -> Result<Report> {
+    let mut json = Json::open(args.json.as_deref())?;
     let (report, text) = run_silently(root, args, interrupt)?;
-    print!("{text}");
-    if let Some(target) = &args.json {
-        write_json_to(target, &report)?;
-    }
+    json.print(&text)?;
+    json.write(&report)?;
     Ok(report)
 }
 
@@ -106,24 +109,39 @@ pub fn run_silently(root: &Path, args: &RunArgs, interrupt: &Interrupt) -> Resul
     check(args)?;
     let site = Site::prepare(root, args, interrupt)?;
     let mut folder = Folder::create(root, args.out.as_deref(), &format!("{EXPERIMENT}-{}", args.on.name()))?;
-    let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let (complete, qemu_line) = execute(args, &site, &mut folder, interrupt)?;
-    let report = report(args, &site, started, complete, qemu_line)?;
-    keep(&folder, &report)?;
-    let text = text::report(&report.setting, &report.analysis);
-    folder.write("report.txt", &text)?;
+    let finished = measure(args, &site, &mut folder, interrupt);
+    let (report, text) = match finished {
+        Ok(finished) => finished,
+        Err(error) => {
+            let reason = if interrupt.is_set() { "interrupted".to_owned() } else { words(&error) };
+            if let Some(kept) = folder.give_up(&reason, !interrupt.is_set()) {
+                prepare::say(&format!("what came until then: {}", kept.display()));
+            }
+            return Err(error);
+        }
+    };
     Ok((report, format!("{text}Results: {}\n", folder.path().display())))
 }
 
+/// Runs, analyses and keeps; gives the report and its text.
+fn measure(
+    args: &RunArgs,
+    site: &Site,
+    folder: &mut Folder,
+    interrupt: &Interrupt,
+) -> Result<(Report, String)> {
+    let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let (complete, qemu_line) = execute(args, site, folder, interrupt)?;
+    let report = report(args, site, started, complete, qemu_line)?;
+    let text = text::report(&report.setting, &report.analysis);
+    keep(folder, &report, &text)?;
+    Ok((report, text))
+}
+
 fn check(args: &RunArgs) -> Result<()> {
-    if args.variants.is_empty() {
-        bail!("--variants: name at least one variant");
-    }
-    if args.blocks < 3 {
-        bail!(
-            "--blocks {}: at least 3 blocks an arm are needed for any statistics, 6 for a verdict",
-            args.blocks
-        );
+    if let Some(twice) = args.variants.iter().enumerate().find(|(n, name)| args.variants[..*n].contains(name))
+    {
+        bail!("--variants: {0} stands there twice; give the second a name such as {0}#2", twice.1);
     }
     if !(args.block_seconds.is_finite() && (0.01..=3600.0).contains(&args.block_seconds)) {
         bail!("--block-seconds {}: must lie between 0.01 and 3600", args.block_seconds);
@@ -131,53 +149,42 @@ fn check(args: &RunArgs) -> Result<()> {
     if args.on == Place::Sim && args.device.wait.is_some() {
         bail!("--wait: on the simulator nobody waits, time is computed");
     }
-    if let Some(dilation) = args.device.dilation
-        && !(dilation.is_finite() && (0.001..=1e6).contains(&dilation))
-    {
-        bail!("--dilation {dilation}: must lie between 0.001 and 1000000");
+    if args.on != Place::Sim && args.machine.is_some() {
+        bail!("--machine: only the simulator has a machine to choose; give --on sim as well");
     }
+    let for_vm = args.guest.given();
+    if args.on != Place::Vm && !for_vm.is_empty() {
+        bail!(
+            "{}: there is no VM with --on {}; leave it out, or give --on vm",
+            for_vm.join(", "),
+            args.on.name()
+        );
+    }
+    args.device.dilation(args.on)?;
     Ok(())
 }
 
-fn dilation(args: &RunArgs) -> f64 {
-    args.device.dilation.unwrap_or(match args.on {
-        Place::Native | Place::Sim => 1.0,
-        Place::Vm => VM_DILATION,
-    })
-}
-
-fn wait(args: &RunArgs) -> String {
-    args.device.wait.clone().unwrap_or_else(|| {
-        match args.on {
-            Place::Native => "poll",
-            Place::Vm => "hybrid",
-            Place::Sim => "not at all: time is computed",
-        }
-        .to_owned()
-    })
-}
-
-fn device_config(args: &RunArgs, binary: &Path, socket: PathBuf) -> DeviceConfig {
-    DeviceConfig {
+fn device_config(args: &RunArgs, binary: &Path, socket: PathBuf) -> Result<DeviceConfig> {
+    Ok(DeviceConfig {
         binary: binary.to_owned(),
         socket,
         profile: Some(args.device.profile.clone()),
-        wait: Some(wait(args)),
-        dilation: Some(dilation(args)),
+        wait: Some(args.device.wait(args.on)),
+        dilation: Some(args.device.dilation(args.on)?),
         seed: Some(args.device.seed),
         // Natively the driver and the probe have CPU 0, the device the next one.
         cpu: (args.on == Place::Native).then_some(1),
         extra_args: Vec::new(),
-    }
+    })
 }
 
-fn plan(args: &RunArgs, access: Access) -> Plan {
-    Plan {
+fn plan(args: &RunArgs, access: Access) -> Result<Plan> {
+    Ok(Plan {
         experiment: EXPERIMENT.to_owned(),
         variants: args.variants.clone(),
         blocks: args.blocks,
         block_seconds: args.block_seconds,
-        dilation: dilation(args),
+        dilation: args.device.dilation(args.on)?,
         seed: args.device.seed,
         access,
         probe: ProbePlan {
@@ -186,7 +193,7 @@ fn plan(args: &RunArgs, access: Access) -> Plan {
             ..ProbePlan::default()
         },
         load: LoadPlan { batch_ns: args.batch_ns, ..LoadPlan::default() },
-    }
+    })
 }
 
 /// Runs the test binary where the site says and collects its results.
@@ -212,26 +219,49 @@ fn execute(
             let work = WorkDir::create()?;
             let socket = work.join("device");
             let access = Access::Native { socket: socket.display().to_string() };
-            let plan = write_plan(&work, &plan(args, access))?;
-            let device = device_config(args, device, socket);
+            let plan = write_plan(&work, &plan(args, access)?)?;
+            let device = device_config(args, device, socket)?;
             native::run(program, &plan, Some(&device), SILENCE, interrupt, &mut |line| on_line(line, folder))
-                .map(|()| None)
+                .map(Finish::of_process)
         }
         Site::Sim { program } => {
             let work = WorkDir::create()?;
-            let access = Access::Sim { machine: args.machine.clone(), profile: args.device.profile.clone() };
-            let plan = write_plan(&work, &plan(args, access))?;
+            let access = Access::Sim {
+                machine: args.machine.clone().unwrap_or_else(|| SIM_MACHINE.to_owned()),
+                profile: args.device.profile.clone(),
+            };
+            let plan = write_plan(&work, &plan(args, access)?)?;
             native::run(program, &plan, None, SILENCE, interrupt, &mut |line| on_line(line, folder))
-                .map(|()| None)
+                .map(Finish::of_process)
         }
-        Site::Vm(site) => run_vm(args, site, folder, interrupt, &mut on_line).map(Some),
+        Site::Vm(site) => run_vm(args, site, folder, interrupt, &mut on_line),
     };
     progress.finish();
     match (ended, collected.failure()) {
-        // The test binary's own words explain more than its exit status.
+        // Two causes, neither of which says the other.
         (Err(error), Some(failure)) => Err(error.context(format!("the test binary gave up: {failure}"))),
         (Err(error), None) => Err(error),
-        (Ok(qemu_line), _) => Ok((collected.complete()?, qemu_line)),
+        // The test binary's own words explain its exit status.
+        (Ok(Finish { hint, .. }), Some(failure)) => bail!("the test binary gave up: {failure}{hint}"),
+        (Ok(Finish { failed: Some(how), hint, .. }), None) => bail!("{how}{hint}"),
+        (Ok(Finish { failed: None, qemu_line, .. }), None) => Ok((collected.complete()?, qemu_line)),
+    }
+}
+
+/// How a test binary ended.
+struct Finish {
+    /// How, unless it ended well.
+    failed: Option<String>,
+    /// Where to read more.
+    hint: String,
+    /// The line that started QEMU.
+    qemu_line: Option<String>,
+}
+
+impl Finish {
+    fn of_process(status: ExitStatus) -> Self {
+        let failed = (!status.success()).then(|| format!("the test binary ended with {status}"));
+        Self { failed, hint: String::new(), qemu_line: None }
     }
 }
 
@@ -249,22 +279,21 @@ fn run_vm(
     folder: &mut Folder,
     interrupt: &Interrupt,
     on_line: &mut dyn FnMut(Line, &mut Folder) -> Result<()>,
-) -> Result<String> {
-    let driver = (args.guest.guest_driver != "auto").then(|| args.guest.guest_driver.clone());
-    let plan = serde_json::to_vec_pretty(&plan(args, Access::Pci { driver }))?;
+) -> Result<Finish> {
+    let driver = args.guest.guest_driver().map(str::to_owned);
+    let plan = serde_json::to_vec_pretty(&plan(args, Access::Pci { driver })?)?;
     let argv = vec![format!("{BIN_DIR}/{EXPERIMENT}"), "--plan".to_owned(), TEST_PLAN_PATH.to_owned()];
     let parts = &site.parts;
     let accelerator = parts.accelerator.accelerator;
     let boot = BootPlan::new(argv);
     let mut config = VmConfig::new(&parts.qemu, accelerator, &parts.kernel, &parts.initramfs, boot);
     config.test_plan = Some(&plan);
-    config.device = Some((device_config(args, &site.device, PathBuf::new()), parts.carrier));
-    config.cpus = args.guest.smp;
+    config.device = Some((device_config(args, &site.device, PathBuf::new())?, parts.carrier));
+    config.cpus = args.guest.smp();
     // A guest that halts when idle is woken through QEMU, milliseconds late. The person's own words come after ours.
-    config.kernel_args =
-        std::iter::once("idle=poll").chain(args.guest.append.split_whitespace()).map(str::to_owned).collect();
+    config.kernel_args = std::iter::once("idle=poll".to_owned()).chain(args.guest.append()).collect();
     config.qemu_args.clone_from(&args.guest.qemu_args);
-    config.console_log = Some(folder.file("console.log"));
+    config.console_log = Some(folder.file(CONSOLE));
     config.limits.silence = SILENCE.max(Duration::from_secs_f64(3.0 * args.block_seconds));
     // The null arm takes as many blocks as each variant; twice the time is patience enough for a busy host.
     let blocks = f64::from(args.blocks) * (args.variants.len() + 1) as f64;
@@ -281,10 +310,14 @@ fn run_vm(
     if let Some(error) = failed {
         return Err(error);
     }
-    match ended.outcome {
-        Outcome::Finished(ref exit) if exit.success() => Ok(ended.qemu_line),
-        _ => bail!("{ended}\nThe whole console: {}", folder.file("console.log").display()),
-    }
+    let failed = match ended.outcome {
+        Outcome::Finished(ref exit) if exit.success() => None,
+        // An interrupted run has nothing to explain.
+        Outcome::Interrupted => bail!("interrupted"),
+        _ => Some(ended.to_string()),
+    };
+    let hint = format!("\nThe whole console: {}", folder.file(CONSOLE).display());
+    Ok(Finish { failed, hint, qemu_line: Some(ended.qemu_line) })
 }
 
 fn report(
@@ -315,14 +348,14 @@ fn report(
         kernel: format!("{} {}", environment.kernel, environment.kernel_version),
         access: environment.access,
         profile: args.device.profile.clone(),
-        wait: wait(args),
+        wait: args.device.wait(args.on),
         dilation: complete.hello.plan.dilation,
         seed: args.device.seed,
         clock_error_ns: environment.clock_error_ns,
         notes: environment.notes,
     };
     Ok(Report {
-        format: 1,
+        format: FORMAT,
         setting,
         plan: complete.hello.plan,
         device: environment.device,
@@ -331,14 +364,15 @@ fn report(
     })
 }
 
-fn keep(folder: &Folder, report: &Report) -> Result<()> {
-    folder.write_json("run.json", report)?;
+/// Keeps everything; `run.json`, which says that the run is complete, comes last.
+fn keep(folder: &Folder, report: &Report, text: &str) -> Result<()> {
     for described in &report.analysis.arms {
         for metric in Metric::ALL {
             let numbers = described.arm.values(metric);
-            let text: String = numbers.iter().map(|us| format!("{us}\n")).collect();
-            folder.write(&format!("block-{}-{}.txt", metric.name(), described.arm.name), &text)?;
+            let numbers: String = numbers.iter().map(|us| format!("{us}\n")).collect();
+            folder.write(&format!("block-{}-{}.txt", metric.name(), described.arm.name), &numbers)?;
         }
     }
-    Ok(())
+    folder.write("report.txt", text)?;
+    folder.write_json(RUN, report)
 }

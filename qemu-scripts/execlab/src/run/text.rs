@@ -14,13 +14,19 @@ const SIM_NOTE: &str = "Model: every time here is computed. CPUs, kernel and bus
 const MODEL_NOTE: &str = "Model: irq-off sections, interrupt handlers and bottom halves run as SCHED_FIFO 99 above the probe; the device's\n\
                           delays and the driver's bus costs come from the profile. Times are modelled us: clock time / dilation.";
 
+/// What stands above every table of ministat's, whose line on Student's t may differ from the verdict.
+pub const MINISTAT_NOTE: &str = "as ministat prints it, Student's t at 95 %; the verdict below decides";
+/// What stands under the table of arms.
+const ARMS_NOTE: &str =
+    "mean us here is over all samples; the tables below are over blocks, each of which counts once.";
+
 /// The whole report.
 pub fn report(setting: &Setting, analysis: &Analysis) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = write!(text, "{}\n{}", setting.lines(), arms(analysis));
+    let _ = write!(text, "{}\n{}{ARMS_NOTE}\n", setting.lines(), arms(analysis));
     for metric in &analysis.metrics {
-        let _ = write!(text, "\n{} (us)\n{}", metric.metric.title(), metric.ministat);
+        let _ = write!(text, "\n{} (us)\n{MINISTAT_NOTE}\n{}", metric.metric.title(), metric.ministat);
     }
     let note = if setting.on == Place::Sim.name() { SIM_NOTE } else { MODEL_NOTE };
     let _ = write!(text, "\n{note}\n\n{}", verdicts(analysis));
