@@ -27,7 +27,10 @@ fn fill<K: Kernel, B: Bus>(bench: &Bench<K, B>, context: &mut Context<B::Dma>) -
 pub(super) fn full<K: Kernel, B: Bus>(bench: &Bench<K, B>) -> Outcome {
     for engine in &bench.engines {
         let mut context = bench.context(*engine)?;
+        let before = bench.driver.counters().elsp_writes;
         let count = fill(bench, &mut context)?;
+        let writes = bench.driver.counters().elsp_writes - before;
+        wrong_unless(writes == 1, || format!("{writes} ELSP writes before the first was answered"))?;
         // 32 or 40 bytes each, and the last qword is never used.
         wrong_unless((102..=127).contains(&count), || format!("{count} requests fill a ring of one page"))?;
         wrong_unless(context.in_flight() == count, || format!("{} in flight", context.in_flight()))?;

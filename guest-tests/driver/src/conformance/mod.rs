@@ -38,7 +38,7 @@ pub enum Device {
     VeryLateCsb,
     /// CSB entries become visible up to 60 us after the write index, each after the one before.
     ErraticCsb,
-    /// A submission is accepted 1 ms after it was written.
+    /// A submission is accepted 20 ms after it was written: longer than any machine takes to fill a ring of a page.
     SlowAccept,
     /// A submission is accepted 5 s after it was written.
     Stuck,
@@ -77,7 +77,7 @@ impl Device {
                 "name = \"erratic\"\n[delay]\n\"csb.visible\" = { uniform = [\"0ns\", \"60us\"] }\n\
                  \"elsp.accept\" = \"1us\"\n"
             }
-            Self::SlowAccept => "name = \"slow\"\n[delay]\n\"elsp.accept\" = \"1ms\"\n",
+            Self::SlowAccept => "name = \"slow\"\n[delay]\n\"elsp.accept\" = \"20ms\"\n",
             Self::Stuck => "name = \"stuck\"\n[delay]\n\"elsp.accept\" = \"5s\"\n",
         }
     }

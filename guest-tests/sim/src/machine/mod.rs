@@ -9,7 +9,13 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 /// Name and text of every machine that ships.
-const BUILTIN: &[(&str, &str)] = &[("kbl-2018", include_str!("../../machines/kbl-2018.toml"))];
+const BUILTIN: &[(&str, &str)] = &[
+    ("kbl-2018", include_str!("../../machines/kbl-2018.toml")),
+    ("bdw-2016", include_str!("../../machines/bdw-2016.toml")),
+    ("bxt-2017", include_str!("../../machines/bxt-2017.toml")),
+    ("nouveau-2011", include_str!("../../machines/nouveau-2011.toml")),
+    ("biglittle-2017", include_str!("../../machines/biglittle-2017.toml")),
+];
 
 /// A machine: CPUs, a kernel's configuration, and what its work costs.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
