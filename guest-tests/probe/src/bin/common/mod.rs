@@ -9,7 +9,12 @@ use anyhow::{Context as _, ensure};
 /// Runs `program`; an error becomes one line and status 1.
 pub fn exit_of(name: &str, program: impl FnOnce() -> anyhow::Result<ExitCode>) -> ExitCode {
     program().unwrap_or_else(|error| {
-        eprintln!("{name}: {error:#}");
+        // Some errors say their cause themselves; it is not said twice.
+        let words = error
+            .chain()
+            .map(ToString::to_string)
+            .reduce(|said, cause| if said.contains(&cause) { said } else { format!("{said}: {cause}") });
+        eprintln!("{name}: {}", words.unwrap_or_default());
         ExitCode::FAILURE
     })
 }
