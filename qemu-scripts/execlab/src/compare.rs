@@ -25,6 +25,9 @@ use crate::run::text::MINISTAT_NOTE;
 /// When a file or folder cannot be read or holds too few numbers, or two runs are not of the same kind.
 pub fn compare(args: &CompareArgs) -> Result<()> {
     let mut json = Json::open(args.json.as_deref())?;
+    for path in [&args.a, &args.b] {
+        fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    }
     match (args.a.is_dir(), args.b.is_dir()) {
         (true, true) => folders(args, &mut json),
         (false, false) => files(args, &mut json),

@@ -141,7 +141,7 @@ fn emulator(qemu: &Result<Qemu, Error>, given: bool) -> Check {
     match qemu {
         Err(error) => {
             let advice = if given {
-                "give the path of a QEMU, or leave --qemu out for the distribution's"
+                "or leave --qemu out: then it is the distribution's"
             } else {
                 "set-up installs it when run as root"
             };
