@@ -49,6 +49,11 @@ pub fn vm(root: &Path, args: &VmArgs, interrupt: &Interrupt) -> Result<()> {
     if !args.print {
         machine.console = Sink::StdioAndFile(console.clone());
     }
+    if !args.program.is_empty() {
+        prepare::say(&format!(
+            "the device runs at dilation {dilation}: a program that models durations itself must be told"
+        ));
+    }
     out::print(&format!("# device (dilation {dilation})\n{}\n", device.shell_line()))?;
     out::print(&format!("# guest\n{}\n", machine.shell_line()))?;
     if args.print {

@@ -146,7 +146,9 @@ mod tests {
         let mut values = vec![1.0; 30];
         values.push(2.0);
         let set = DataSet::new("a", &values).unwrap();
-        let height = |max_rows| Plot { width: 40, max_rows, ..Plot::default() }.draw(std::slice::from_ref(&set)).unwrap();
+        let height = |max_rows| {
+            Plot { width: 40, max_rows, ..Plot::default() }.draw(std::slice::from_ref(&set)).unwrap()
+        };
         let cut = height(Some(4));
         // Frame, the line of what is missing, four rows, the bar, frame.
         assert_eq!(cut.lines().count(), 8, "{cut}");
