@@ -9,7 +9,9 @@
 mod line;
 mod plan;
 mod samples;
+mod words;
 
 pub use line::{Block, Environment, Failure, Hello, Line, LineError, PROTOCOL, Progress, read_line};
 pub use plan::{Access, LoadPlan, Plan, ProbePlan};
 pub use samples::Samples;
+pub use words::words;

@@ -11,7 +11,7 @@ mod run;
 mod setting;
 mod world;
 
-pub use output::{Output, RESULTS_FD, Target, words};
+pub use output::{Output, RESULTS_FD, Target};
 pub use run::run;
 pub use setting::{Arm, EXPERIMENT, NULL_ARM, Setting};
 pub use world::{Rig, World};

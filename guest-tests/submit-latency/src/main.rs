@@ -9,7 +9,8 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, Result};
 use clap::Parser as _;
-use execlab_submit_latency::{Output, Setting, run, words};
+use execlab_report::words;
+use execlab_submit_latency::{Output, Setting, run};
 
 use cli::Cli;
 use posix::PosixWorld;
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
     match whole() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("submit-latency: {}", words(&error));
+            eprintln!("submit-latency: {}", words(error.as_ref()));
             ExitCode::FAILURE
         }
     }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::str::FromStr;
 
 use anyhow::{Context as _, Result};
-use execlab_report::{Failure, Line};
+use execlab_report::{Failure, Line, words};
 
 /// Environment variable with the number of an open descriptor for results, set by PID 1 of a guest.
 pub const RESULTS_FD: &str = "EXECLAB_RESULTS_FD";
@@ -92,7 +92,7 @@ impl Output {
     pub fn last(&mut self, outcome: Result<()>) -> Result<()> {
         let last = match &outcome {
             Ok(()) => Line::Done,
-            Err(error) => Line::Failure(Failure { message: words(error) }),
+            Err(error) => Line::Failure(Failure { message: words(error.as_ref()) }),
         };
         let written = self.line(&last).context("the results cannot be written");
         // The first error explains the second.
@@ -104,21 +104,6 @@ impl std::fmt::Debug for Output {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Output").finish_non_exhaustive()
     }
-}
-
-/// An error with its causes in one line. Some errors say their cause themselves; it is not said twice.
-#[must_use]
-pub fn words(error: &anyhow::Error) -> String {
-    error.chain().fold(String::new(), |mut said, cause| {
-        let cause = cause.to_string();
-        if !said.contains(&cause) {
-            if !said.is_empty() {
-                said.push_str(": ");
-            }
-            said.push_str(&cause);
-        }
-        said
-    })
 }
 
 /// A descriptor of our own for what `number` refers to. Opening `/proc/self/fd/N` would not do: a virtio-serial
@@ -145,15 +130,5 @@ mod tests {
     #[test]
     fn a_descriptor_that_is_not_open_is_an_error() {
         assert!(Output::open(Some(Target::Descriptor(9999))).is_err());
-    }
-
-    #[test]
-    fn a_cause_that_was_said_already_is_not_repeated() {
-        let io = || std::io::Error::other("broken");
-        assert_eq!(
-            words(&anyhow::Error::new(io()).context("cannot open: broken; do this")),
-            "cannot open: broken; do this"
-        );
-        assert_eq!(words(&anyhow::Error::new(io()).context("block 3")), "block 3: broken");
     }
 }

@@ -9,9 +9,9 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
-use execlab_report::Plan;
+use execlab_report::{Plan, words};
 use execlab_sim::{Machine, experiment};
-use execlab_submit_latency::{Output, Setting, Target, run, words};
+use execlab_submit_latency::{Output, Setting, Target, run};
 
 /// Runs an experiment on a simulated machine: the driver, probe and load are the real ones, CPUs, kernel and device are
 /// computed. The same plan gives the same results, bit for bit, on any host.
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     match whole(&Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("execlab-sim: {}", words(&error));
+            eprintln!("execlab-sim: {}", words(error.as_ref()));
             ExitCode::FAILURE
         }
     }
