@@ -15,7 +15,6 @@ mod selftest;
 mod settings;
 mod test_cmd;
 mod vm;
-mod words;
 mod workspace;
 
 use std::io::Write as _;
@@ -47,7 +46,7 @@ fn main() -> ExitCode {
             ExitCode::from(INTERRUPTED)
         }
         Err(error) => {
-            say(&words::words(&error));
+            say(&execlab_report::words(error.as_ref()));
             ExitCode::FAILURE
         }
     }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use execlab_init::{BIN_DIR, BootPlan, TEST_PLAN_PATH};
 use execlab_launch::vm::{Event, VmConfig};
 use execlab_launch::{DeviceConfig, Interrupt, Outcome, WorkDir, vm};
-use execlab_report::{Access, Line, LoadPlan, Plan, ProbePlan};
+use execlab_report::{Access, Line, LoadPlan, Plan, ProbePlan, words};
 use serde::Serialize;
 
 use super::analyse::{Analysis, analyse};
@@ -24,7 +24,6 @@ use crate::explore::SIM;
 use crate::out::Json;
 use crate::prepare::{self, VmParts};
 use crate::progress::Progress;
-use crate::words::words;
 
 /// Name of the experiment and of its test binary.
 const EXPERIMENT: &str = "submit-latency";
@@ -113,7 +112,7 @@ pub fn run_silently(root: &Path, args: &RunArgs, interrupt: &Interrupt) -> Resul
     let (report, text) = match finished {
         Ok(finished) => finished,
         Err(error) => {
-            let reason = if interrupt.is_set() { "interrupted".to_owned() } else { words(&error) };
+            let reason = if interrupt.is_set() { "interrupted".to_owned() } else { words(error.as_ref()) };
             if let Some(kept) = folder.give_up(&reason, !interrupt.is_set()) {
                 prepare::say(&format!("what came until then: {}", kept.display()));
             }
