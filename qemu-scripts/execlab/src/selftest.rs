@@ -10,6 +10,7 @@ use execlab_stats::BlockValue;
 use execlab_stats::verdict::{Call, Rule, judge};
 
 use crate::cli::{RunArgs, TestArgs};
+use crate::explore::SIM;
 use crate::prepare;
 use crate::run::arms::Metric;
 use crate::run::submit_latency::{self, Report};
@@ -17,6 +18,8 @@ use crate::workspace::run_until;
 
 /// Cases of the fuzz step, over all targets.
 const FUZZ_CASES: u32 = 1_000_000;
+/// Seeds of the explore step.
+const EXPLORE_SEEDS: &str = "20000";
 /// Comparisons of a variant with itself, and how many of them may be called different.
 const SAME_COMPARISONS: usize = 40;
 const SAME_ALLOWED: usize = 4;
@@ -32,6 +35,13 @@ pub fn fuzz(root: &Path, interrupt: &Interrupt) -> Result<()> {
 
 /// Targets of the fuzz program, which counts cases for each.
 const FUZZ_TARGETS: u32 = 4;
+
+/// The driver under schedules that no machine would show in a day.
+pub fn explore(root: &Path, interrupt: &Interrupt) -> Result<()> {
+    let mut command = prepare::host_program(root, SIM, SIM)?;
+    command.args(["explore", "--seeds", EXPLORE_SEEDS]);
+    run_until(command, interrupt)
+}
 
 /// Injected delays are never early.
 pub fn delays(root: &Path, interrupt: &Interrupt) -> Result<()> {

@@ -20,7 +20,7 @@ struct Step {
     action: fn(&Path, &TestArgs, &Interrupt) -> Result<()>,
 }
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     Step {
         name: "style",
         what: "formatting",
@@ -61,6 +61,13 @@ const STEPS: [Step; 9] = [
         vm: false,
         realtime: false,
         action: |root, _, interrupt| selftest::fuzz(root, interrupt),
+    },
+    Step {
+        name: "explore",
+        what: "the conformance suite under 20 000 simulated schedules",
+        vm: false,
+        realtime: false,
+        action: |root, _, interrupt| selftest::explore(root, interrupt),
     },
     Step {
         name: "delays",
